@@ -1,0 +1,29 @@
+import type { AttemptKey } from "./ids.ts";
+
+/** Git file modes that a patch may hold. Gitlinks (160000) are never taken from an attempt. */
+export type FileMode = "100644" | "100755" | "120000";
+
+/** One path that differs between an attempt's start and its end. `path` is UTF-8 where it can be, else percent-free bytes escaped as git quotes them. */
+export interface FileChange {
+  readonly path: string;
+  readonly kind: "added" | "modified" | "deleted" | "mode-changed" | "type-changed";
+  readonly mode: FileMode | null;
+  /** Lines; null for binary content. */
+  readonly insertions: number | null;
+  readonly deletions: number | null;
+}
+
+/** What an attempt submits: a commit in bulkhead's own object store whose parent is the snapshot it started from. */
+export interface Patch {
+  readonly attempt: AttemptKey;
+  /** Commit id in the object store. */
+  readonly commit: string;
+  /** Commit the attempt started from (base commit, or base merged with the parents' patches). */
+  readonly parent: string;
+  readonly tree: string;
+  readonly files: readonly FileChange[];
+  /** Files left out because the repository's ignore rules name them. */
+  readonly ignored: { readonly files: number; readonly bytes: number };
+  /** True where nothing changed: a valid result, it releases dependents. */
+  readonly empty: boolean;
+}
