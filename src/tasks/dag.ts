@@ -3,6 +3,7 @@
  * cost O(tasks + edges) with nothing but arrays. Every walk is a loop: a chain of 100,000 tasks must not end in a stack overflow.
  */
 import type { TaskId } from "../model/ids.ts";
+import { nearest } from "../util/nearest.ts";
 import { err, ok, type Result } from "../util/result.ts";
 
 export interface DagNode {
@@ -36,6 +37,9 @@ export type DagProblem =
   /** Each task in `path` depends on the next one; the last is the first again. */
   | { readonly kind: "cycle"; readonly path: readonly TaskId[] };
 
+/** A suggestion compares an id with all others: past this many the plan is wrong as a whole and the time is better saved. */
+const MAX_SUGGESTIONS = 20;
+
 /** Checks the nodes and links them; reports every problem found, not only the first. */
 export function buildDag(nodes: readonly DagNode[]): Result<Dag, readonly DagProblem[]> {
   return addNodes({ ids: [], priorities: [], indexes: new Map(), dependencies: [], dependents: [] }, nodes);
@@ -53,25 +57,8 @@ export function addNode(dag: Dag, node: DagNode): Result<Dag, readonly DagProble
  */
 export function addNodes(dag: Dag, nodes: readonly DagNode[]): Result<Dag, readonly DagProblem[]> {
   const first = dag.ids.length;
-  const fresh = new Map<TaskId, number>();
-  const problems: DagProblem[] = findDuplicates(dag, nodes, fresh);
-  const dependencies: number[][] = [];
-
-  for (const [place, node] of nodes.entries()) {
-    const edges = new Set<number>();
-    for (const dependency of new Set(node.dependsOn)) {
-      const index = dag.indexes.get(dependency) ?? offset(fresh.get(dependency), first);
-      if (dependency === node.id) problems.push({ kind: "self-dependency", id: node.id });
-      else if (index !== undefined) edges.add(index);
-      else problems.push({ kind: "unknown-dependency", id: node.id, dependency, nearest: null });
-    }
-    dependencies[place] = [...edges].sort((a, b) => a - b);
-  }
-  for (const cycle of findCycles(dependencies, first)) {
-    problems.push({ kind: "cycle", path: cycle.map((place) => nodeAt(nodes, place).id) });
-  }
+  const { dependencies, problems } = resolve(dag, nodes);
   if (problems.length > 0) return err(problems);
-
   for (const [place, node] of nodes.entries()) {
     dag.indexes.set(node.id, first + place);
     dag.ids.push(node.id);
@@ -83,6 +70,45 @@ export function addNodes(dag: Dag, nodes: readonly DagNode[]): Result<Dag, reado
     for (const dependency of dag.dependencies[index] ?? []) dag.dependents[dependency]?.push(index);
   }
   return ok(dag);
+}
+
+/** What `addNodes` would refuse; the graph stays as it is. For callers that must answer before the fact is told to the scheduler. */
+export function checkNodes(dag: Dag, nodes: readonly DagNode[]): readonly DagProblem[] {
+  return resolve(dag, nodes).problems;
+}
+
+/** Turns ids into indexes (the new nodes behind those of the graph) and collects what is wrong. */
+function resolve(
+  dag: Dag,
+  nodes: readonly DagNode[],
+): { readonly dependencies: readonly number[][]; readonly problems: readonly DagProblem[] } {
+  const first = dag.ids.length;
+  const fresh = new Map<TaskId, number>();
+  const problems = findDuplicates(dag, nodes, fresh);
+  const dependencies: number[][] = [];
+  let suggestions = 0;
+  for (const node of nodes) {
+    const edges: number[] = [];
+    for (const dependency of new Set(node.dependsOn)) {
+      const index = dag.indexes.get(dependency) ?? offset(fresh.get(dependency), first);
+      if (dependency === node.id) problems.push({ kind: "self-dependency", id: node.id });
+      else if (index !== undefined) edges.push(index);
+      else {
+        suggestions += 1;
+        const candidates = suggestions > MAX_SUGGESTIONS ? [] : [...dag.ids, ...fresh.keys()];
+        const meant = nearest(
+          dependency,
+          candidates.filter((id) => id !== node.id),
+        );
+        problems.push({ kind: "unknown-dependency", id: node.id, dependency, nearest: meant });
+      }
+    }
+    dependencies.push(edges.sort((a, b) => a - b));
+  }
+  for (const cycle of findCycles(dependencies, first)) {
+    problems.push({ kind: "cycle", path: cycle.map((place) => nodeAt(nodes, place).id) });
+  }
+  return { dependencies, problems };
 }
 
 /** Fills `fresh` with the first place of each new id. */
