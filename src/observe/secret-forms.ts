@@ -1,0 +1,52 @@
+/** Shorter secrets would blot out ordinary words; they are left alone and reported. */
+export const MIN_SECRET_CHARS = 6;
+
+/** Lines of a multi-line secret are looked for one by one (tools indent and prefix them) when they are at least this long. */
+const MIN_LINE_CHARS = 16;
+
+/**
+ * The byte strings that give a secret away: itself, as base64 at each of the three alignments it can have inside a longer text,
+ * percent-encoded, JSON-escaped, and, where it has several lines, each long line by itself.
+ *
+ * LIMITATION: base64 wrapped into lines, hex, compression and encodings of encodings are not recognised. Redaction is the second
+ * line; the first is that agents are never given a real secret (row P14).
+ */
+export function secretForms(secret: string): Buffer[] {
+  const forms = new Map<string, Buffer>();
+  const add = (form: string | Buffer): void => {
+    const bytes = typeof form === "string" ? Buffer.from(form, "utf8") : form;
+    if (bytes.length >= MIN_SECRET_CHARS) forms.set(bytes.toString("latin1"), bytes);
+  };
+  const text = secret.toWellFormed();
+  for (const whole of new Set([text, text.replace(/\r?\n/g, "\r\n"), text.replace(/\r?\n$/, "")])) {
+    add(whole);
+    for (const form of base64Forms(Buffer.from(whole, "utf8"))) add(form);
+    const percent = encodeURIComponent(whole);
+    add(percent);
+    add(percent.replace(/%20/g, "+"));
+    add(percent.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()));
+    add(JSON.stringify(whole).slice(1, -1));
+  }
+  const lines = text.split(/\r?\n/);
+  if (lines.length > 1) {
+    for (const line of lines) {
+      const trimmed = line.trim();
+      // "-----BEGIN … KEY-----" is no secret, and people search logs for it.
+      if (trimmed.length >= MIN_LINE_CHARS && !trimmed.startsWith("-----")) add(trimmed);
+    }
+  }
+  return [...forms.values()];
+}
+
+/** The characters of base64 text that depend on the secret alone, whatever stands before and behind it. */
+function base64Forms(secret: Buffer): string[] {
+  const forms: string[] = [];
+  for (const before of [0, 1, 2]) {
+    const padded = Buffer.concat([Buffer.alloc(before), secret]);
+    const standard = padded
+      .toString("base64")
+      .slice(Math.ceil((before * 8) / 6), Math.floor((padded.length * 8) / 6));
+    forms.push(standard, standard.replaceAll("+", "-").replaceAll("/", "_"));
+  }
+  return forms;
+}
