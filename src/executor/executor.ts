@@ -17,7 +17,7 @@ export interface AttemptRequest {
   readonly secrets: readonly string[];
 }
 
-/** What the attempt tells while it lives. */
+/** What the attempt tells while it lives. Calls come in this order; `output` and `warning` at any time. */
 export interface AttemptListener {
   prepared(info: { driver: "overlay" | "copy"; head: string; tookMs: number }): void;
   started(info: { containerId: string; caps: readonly CapReport[]; tookMs: number }): void;
@@ -29,6 +29,7 @@ export interface AttemptListener {
 export interface AttemptResult {
   readonly outcome: AttemptOutcome;
   readonly use: ResourceUse | null;
+  /** Milliseconds of the main process, null where it never ran. */
   readonly mainMs: number | null;
 }
 
@@ -38,15 +39,42 @@ export interface AttemptSample {
   readonly pids: number | null;
 }
 
-/** A running attempt. `done` settles once, after everything it made on the host is gone again; MUST NOT reject. */
 export interface AttemptHandle {
+  /** Settles once, when the outcome is known. MUST NOT reject. */
   readonly done: Promise<AttemptResult>;
+  /** Settles after `done`, when everything the attempt made on the host is gone again. MUST NOT reject. */
+  readonly released: Promise<void>;
   stop(because: "timeout" | "cancelled"): void;
+  /** null while nothing runs. */
   sample(): Promise<AttemptSample | null>;
 }
 
 export interface Executor {
-  /** Prepares, starts, watches, collects and releases one attempt. */
+  /** Runs one attempt through its whole life: prepare, start, watch, collect, release. */
   run(request: AttemptRequest, listener: AttemptListener): AttemptHandle;
+  /** A file as a commit of the run's object store has it; null where there is none or it is no regular file. */
+  readFile(
+    settings: RunSettings,
+    commit: string,
+    path: string,
+  ): Promise<{ content: Buffer; blob: string; mode: string } | null>;
+  /** Removes what attempts of this state directory left behind, except those of `activeRuns`. */
+  sweep(request: SweepRequest): Promise<readonly SweptItem[]>;
   close(): Promise<void>;
+}
+
+export interface SweepRequest {
+  readonly activeRuns: ReadonlySet<string>;
+  readonly dryRun: boolean;
+  /** Base trees not used for this long are removed too; null keeps them all. */
+  readonly olderThanMs: number | null;
+}
+
+/** One thing that was removed, or would be. */
+export interface SweptItem {
+  readonly kind: "container" | "volume" | "mount" | "workspace" | "door" | "base-tree";
+  readonly name: string;
+  readonly why: string;
+  /** Set where removing it failed. */
+  readonly error?: string;
 }

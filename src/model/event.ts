@@ -119,6 +119,13 @@ export type Progress =
       readonly percent: number | null;
     }
   | {
+      readonly type: "log-reported";
+      readonly taskId: TaskId;
+      readonly attempt: number;
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly message: string;
+    }
+  | {
       readonly type: "agent-error-reported";
       readonly taskId: TaskId;
       readonly attempt: number;

@@ -1,0 +1,1 @@
+"""A small login service, the subject of bulkhead's demo."""

@@ -1,0 +1,80 @@
+import { createHash } from "node:crypto";
+import { mkdir, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { BusPort } from "../bus/bus.ts";
+import type { RunEvent } from "../model/event.ts";
+import type { AttemptKey } from "../model/ids.ts";
+import type { EventStore } from "../store/store.ts";
+import { artifactsDir } from "../util/state-layout.ts";
+import type { RunController } from "./run-controller.ts";
+
+export interface BusPortDeps {
+  readonly stateDir: string;
+  readonly store: EventStore;
+  /** The run a door belongs to, or null when it has gone. */
+  run(runId: string): RunController | null;
+  context(caller: AttemptKey): unknown;
+}
+
+/** What the bus may do, for all attempts of this supervisor: every answer is about the caller's own run. */
+export function createBusPort(deps: BusPortDeps): BusPort {
+  const note = (caller: AttemptKey, event: RunEvent): void => deps.store.appendSoon(caller.runId, event);
+  const at = (caller: AttemptKey): { taskId: AttemptKey["taskId"]; attempt: number } => ({
+    taskId: caller.taskId,
+    attempt: caller.attempt,
+  });
+  return {
+    async register(caller, info) {
+      note(caller, { type: "agent-registered", ...at(caller), ...info });
+    },
+    async reportStatus(caller, status) {
+      note(caller, { type: "status-reported", ...at(caller), ...status });
+    },
+    async reportError(caller, error) {
+      if (error.fatal) deps.run(caller.runId)?.reportFatal(caller, error.message);
+      note(caller, { type: "agent-error-reported", ...at(caller), ...error });
+    },
+    async log(caller, entry) {
+      note(caller, { type: "log-reported", ...at(caller), ...entry });
+    },
+    async getFile(caller, taskId, path) {
+      const run = deps.run(caller.runId);
+      if (!run?.task(taskId))
+        return { ok: false, kind: "unknown-task", message: `no task "${taskId}" in this run` };
+      const isOwn = taskId === caller.taskId;
+      if (!isOwn && !run.isUpstream(taskId, caller.taskId)) {
+        return {
+          ok: false,
+          kind: "not-a-dependency",
+          message: `"${taskId}" is not upstream of "${caller.taskId}": add it to depends_on to read its files`,
+        };
+      }
+      const commit = isOwn ? run.snapshotCommit(caller) : run.submittedCommit(taskId);
+      if (!commit)
+        return { ok: false, kind: "not-submitted", message: `"${taskId}" has not submitted anything yet` };
+      const file = await run.executor.readFile(run.settings, commit, path);
+      if (!file)
+        return {
+          ok: false,
+          kind: "no-such-file",
+          message: `no regular file "${path}" in what "${taskId}" submitted`,
+        };
+      return { ok: true, ...file, commit };
+    },
+    async putArtifact(caller, artifact) {
+      const dir = artifactsDir(deps.stateDir, caller);
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      const target = join(dir, artifact.name);
+      await writeFile(`${target}.part`, artifact.content, { mode: 0o600 });
+      await rename(`${target}.part`, target);
+      const sha256 = createHash("sha256").update(artifact.content).digest("hex");
+      const bytes = artifact.content.length;
+      note(caller, { type: "artifact-stored", ...at(caller), name: artifact.name, bytes, sha256 });
+      return { sha256, bytes };
+    },
+    context: async (caller) => deps.context(caller),
+    record(caller, call) {
+      note(caller, { type: "bus-called", ...at(caller), ...call });
+    },
+  };
+}

@@ -1,0 +1,138 @@
+/**
+ * From a plan a person wrote to a run that goes on: the library's `runPlan`, which the command line is built on. It reads and checks
+ * everything on the caller's side (repository, configuration, plan, engine, preflight), then hands a finished submission to the
+ * supervisor of the state directory.
+ */
+import { randomInt } from "node:crypto";
+import { join } from "node:path";
+import type { RunId } from "../model/ids.ts";
+import type { RunSettings } from "../model/run.ts";
+import { RunnerError } from "../model/runner-error.ts";
+import type { Plan } from "../model/task.ts";
+import { loadConfig, loadPlan, parsePlan } from "../plan/load-plan.ts";
+import { formatProblem, type PlanProblem } from "../plan/plan-problem.ts";
+import { readRepositoryState } from "../workspace/repository-state.ts";
+import { reachSupervisor, type SupervisorLaunch } from "./reach-supervisor.ts";
+import { type RunHandle, watchHandle } from "./run-handle.ts";
+
+export interface RunPlanOptions {
+  /** Files or folders to read tasks from (`-` is `stdin`), or the tasks themselves as a plan file would hold them. */
+  readonly plan: readonly string[] | { readonly tasks: readonly unknown[] };
+  /** Any directory inside the repository; the current one where absent. */
+  readonly repository?: string;
+  readonly slots?: number;
+  readonly engine?: string;
+  readonly workspace?: "auto" | "overlay" | "copy";
+  readonly stateDir?: string;
+  readonly cacheDir?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly stdin?: NodeJS.ReadableStream;
+  /** Whether `messages()` carries live output and resource samples besides events. */
+  readonly output?: boolean;
+  readonly samples?: boolean;
+  /** Skips the checks of disk, memory, engine and images that a run begins with. */
+  readonly skipPreflight?: boolean;
+}
+
+/** What `runPlan` needs of its surroundings; `compose.ts` gives it. */
+export interface RunPlanDeps {
+  readonly version: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stateDir: string;
+  readonly cacheDir: string;
+  readonly hostCpus: number;
+  launch(stateDir: string, cacheDir: string): SupervisorLaunch;
+  /** Endpoint of an engine that answers; throws RunnerError `engine-unreachable` saying what was tried. */
+  findEngine(explicit: string | undefined): Promise<string>;
+  /** Throws RunnerError `preflight-failed` or `image-missing`. Returns warnings. */
+  preflight(check: PreflightRequest): Promise<readonly string[]>;
+}
+
+export interface PreflightRequest {
+  readonly engine: string;
+  readonly stateDir: string;
+  readonly cacheDir: string;
+  readonly images: readonly string[];
+  /** What the largest `slots` tasks may take together. */
+  readonly memoryBytes: number;
+}
+
+/** A started run, with what a person should know about it. */
+export interface StartedRun extends RunHandle {
+  readonly plan: Plan;
+  readonly settings: Omit<RunSettings, "runId">;
+  readonly warnings: readonly string[];
+}
+
+/** Starts a run. Throws RunnerError (`plan-invalid` carries `problems`) before anything was started. */
+export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Promise<StartedRun> {
+  const stateDir = options.stateDir ?? deps.stateDir;
+  const cacheDir = options.cacheDir ?? deps.cacheDir;
+  const repository = await readRepositoryState(options.repository ?? deps.cwd);
+  const config = orThrow("config-invalid", await loadConfig(repository.path));
+  const request = { cwd: deps.cwd, config, hostCpus: deps.hostCpus };
+  const loaded = isInputs(options.plan)
+    ? await loadPlan({ ...request, inputs: options.plan, ...(options.stdin ? { stdin: options.stdin } : {}) })
+    : parsePlan(options.plan, request);
+  const { plan, sources } = orThrow("plan-invalid", loaded);
+  const engine = await deps.findEngine(options.engine);
+  const slots = options.slots ?? config.slots ?? defaultSlots(deps.hostCpus);
+  const warnings = [...repository.warnings];
+  if (!options.skipPreflight) {
+    const memory = plan.tasks.map((task) => task.caps.memoryBytes).sort((a, b) => b - a);
+    const memoryBytes = memory.slice(0, slots).reduce((sum, bytes) => sum + bytes, 0);
+    const images = [...new Set(plan.tasks.map((task) => task.image))];
+    warnings.push(...(await deps.preflight({ engine, stateDir, cacheDir, images, memoryBytes })));
+  }
+  const settings: Omit<RunSettings, "runId"> = {
+    repository: repository.path,
+    baseCommit: repository.headCommit,
+    baseRef: repository.ref,
+    slots,
+    seed: randomInt(2 ** 31),
+    engine,
+    workspaceDriver: options.workspace ?? "auto",
+    sources,
+    dirty: repository.dirty,
+  };
+  const env = { ...deps.env, ...options.env };
+  const client = await reachSupervisor(stateDir, deps.version, deps.launch(stateDir, cacheDir));
+  const secrets = config.secrets.map((name) => env[name] ?? "").filter((value) => value !== "");
+  const { run_id: runId } = (await client.call("submit", { settings, tasks: plan.tasks, secrets })) as {
+    run_id: RunId;
+  };
+  const handle = watchHandle(client, runId, {
+    output: options.output ?? false,
+    samples: options.samples ?? false,
+  });
+  return Object.assign(handle, { plan, settings, warnings });
+}
+
+/** Agents mostly wait for a model, so more of them than cores keep the cores busy. */
+function defaultSlots(cpus: number): number {
+  return Math.max(2, cpus * 2);
+}
+
+function isInputs(plan: RunPlanOptions["plan"]): plan is readonly string[] {
+  return Array.isArray(plan);
+}
+
+function orThrow<T>(
+  code: "plan-invalid" | "config-invalid",
+  result: { ok: true; value: T } | { ok: false; error: readonly PlanProblem[] },
+): T {
+  if (result.ok) return result.value;
+  const lines = result.error.map(formatProblem);
+  const subject = code === "plan-invalid" ? "the plan" : "the configuration";
+  const count = lines.length === 1 ? "1 problem" : `${lines.length} problems`;
+  throw new RunnerError(code, `${subject} has ${count}:\n  ${lines.join("\n  ")}`, {
+    data: { problems: result.error },
+  });
+}
+
+/** Where the supervisor's program is, next to this file's own form (source or built). */
+export function supervisorProgram(moduleUrl: string): string {
+  const extension = moduleUrl.endsWith(".ts") ? "ts" : "js";
+  return join(new URL("..", moduleUrl).pathname, "cli", `main.${extension}`);
+}
