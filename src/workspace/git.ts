@@ -15,6 +15,8 @@ export interface GitOptions {
   readonly input?: string | Buffer | Uint8Array;
   /** Added to the scrubbed environment, e.g. GIT_INDEX_FILE. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Instead of the scrubbed environment. Only for looking at the person's own repository (repository-state.ts). */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Bytes of stdout that are kept before the process is killed. */
   readonly maxBuffer?: number;
@@ -82,7 +84,7 @@ export function spawnGit(gitDir: string | null, args: readonly string[], options
   ];
   const spawnOptions: SpawnOptions = {
     cwd: options.cwd ?? "/",
-    env: gitEnvironment(options.env),
+    env: options.environment ? { ...options.environment, ...options.env } : gitEnvironment(options.env),
     stdio: ["pipe", "pipe", "pipe"],
   };
   // Node cannot set the mask of one child, and that of the process is everybody's.
@@ -140,16 +142,15 @@ export async function runGit(
     if (stderr.length < MAX_STDERR_CHARS) stderr += chunk.toString("utf8");
   });
   child.stdin.end(options.input ?? "");
-  try {
-    const exitCode = await child.ended;
-    return { stdout: Buffer.concat(chunks), stderr, exitCode };
-  } catch (cause) {
-    if (bytes <= maxBytes) throw cause;
-    throw new RunnerError("git-failed", `git ${args[0] ?? ""} printed more than ${maxBytes} bytes`, {
+  const tooMuch = () =>
+    new RunnerError("git-failed", `git ${args[0] ?? ""} printed more than ${maxBytes} bytes`, {
       data: { args, maxBytes },
-      cause,
     });
-  }
+  const exitCode = await child.ended.catch((cause: unknown) => {
+    throw bytes > maxBytes ? tooMuch() : cause;
+  });
+  if (bytes > maxBytes) throw tooMuch();
+  return { stdout: Buffer.concat(chunks), stderr, exitCode };
 }
 
 /** Runs git and returns what it printed. Any exit code but 0 throws `git-failed`. */

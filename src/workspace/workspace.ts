@@ -6,7 +6,7 @@
  * runs no git command on the attempt's tree (docs/adr, "patch import").
  */
 import type { Failure } from "../model/failure.ts";
-import type { AttemptKey, TaskId } from "../model/ids.ts";
+import type { AttemptKey, RunId, TaskId } from "../model/ids.ts";
 import type { Patch } from "../model/patch.ts";
 import type { ResultLimits } from "../model/run.ts";
 import type { FileFilter } from "../model/task.ts";
@@ -44,6 +44,8 @@ export interface Snapshot {
   readonly layers: readonly string[];
   /** Path of `workspace_manifest.json` for this snapshot: every file with mode and blob hash (row A3). */
   readonly manifestPath: string;
+  /** For people: patterns of `files.extra` that match nothing. */
+  readonly warnings?: readonly string[];
 }
 
 export interface Workspace {
@@ -52,6 +54,8 @@ export interface Workspace {
   readonly volume: string;
   /** Host directory on the device that the attempt writes to, for IO caps; null where the engine is elsewhere. */
   readonly devicePath: string | null;
+  /** Whether `diskBytes` is kept by the kernel: `hard`, or `none` where it is only checked afterwards. */
+  readonly diskCap?: "hard" | "none";
   /** Reads what changed into a commit. Only after the container is gone. */
   readPatch(limits: ResultLimits): Promise<Result<Patch, Failure>>;
   /** Removes volume, upper directory and mounts. Safe to repeat; goes on after a failing step and reports all. */
@@ -91,6 +95,8 @@ export interface SnapshotRequest {
   readonly baseCommit: string;
   readonly parents: ReadonlyArray<{ readonly taskId: TaskId; readonly commit: string }>;
   readonly filter: FileFilter;
-  /** For choosing test files by keyword. */
+  /** Top of the person's work tree, for `filter.extra`. */
   readonly repository: string;
+  /** Extra files are read once per run; without it, at every call. */
+  readonly runId?: RunId;
 }

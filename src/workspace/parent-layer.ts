@@ -1,0 +1,198 @@
+/**
+ * Layers: what the patches of a task's dependencies changed, as a small directory to lie over the base tree.
+ *
+ * Theory of operation: the two trees are compared, changed files are checked out, and what is gone is marked as overlayfs wants
+ * it: a character device 0/0 ("whiteout"). Git has no empty directories, so a directory whose last file went gets one whiteout itself.
+ * A file where a directory was, or the other way round, needs no mark: the upper one of two kinds hides the lower. Under `.git` lie the
+ * new objects, a new branch head, and the base's index with the changed entries put in without a stat: the first `git status`
+ * inside hashes those few and no others. Without root no device can be made; the list in `removed` says the same to the copy driver.
+ */
+import { chmod, copyFile, link, mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { FileFilter } from "../model/task.ts";
+import { baseTreesDir } from "../util/state-layout.ts";
+import {
+  type BuiltTree,
+  bytesPath,
+  FORMAT_VERSION,
+  finishTree,
+  insideCommit,
+  manifestFiles,
+  readBuiltTree,
+  type TreeContext,
+  treeDirectory,
+  treeKey,
+} from "./base-tree.ts";
+import type { ExtraFile } from "./extra-files.ts";
+import { gitBytes, gitText } from "./git.ts";
+import { packObjects } from "./inside-repository.ts";
+import { splitNul } from "./list-tree.ts";
+import { writeManifest } from "./manifest.ts";
+import { runTool } from "./run-tool.ts";
+
+/** File beside a layer's tree: paths that are gone, NUL-ended. */
+export const REMOVED_FILE = "removed";
+
+interface TreeChange {
+  readonly path: string;
+  readonly newMode: string;
+  readonly newOid: string;
+  readonly isOldDirectory: boolean;
+}
+
+/** Returns the layer that turns `base` into `commit`, building it where it is not there yet. */
+export async function ensureParentLayer(
+  context: TreeContext,
+  base: BuiltTree,
+  commit: string,
+  filter: FileFilter,
+  extra: readonly ExtraFile[],
+): Promise<BuiltTree> {
+  const key = treeKey({ version: FORMAT_VERSION, kind: "layer", base: base.key, commit });
+  const directory = join(baseTreesDir(context.cacheDir), key);
+  await context.once.ensure({
+    directory,
+    build: (temporary) => buildLayer(context, temporary, { key, base, commit, filter, extra }),
+    // Small enough to be built again after a reboot.
+    intact: () => Promise.resolve(false),
+  });
+  return readBuiltTree(directory);
+}
+
+async function buildLayer(
+  context: TreeContext,
+  temporary: string,
+  request: {
+    readonly key: string;
+    readonly base: BuiltTree;
+    readonly commit: string;
+    readonly filter: FileFilter;
+    readonly extra: readonly ExtraFile[];
+  },
+): Promise<void> {
+  const { gitDir: storeDir } = context;
+  const { base, commit, extra } = request;
+  const scratchIndex = join(temporary, "index");
+  const tree = join(temporary, "tree");
+  const { kept, insideHead, insideTree } = await insideCommit(storeDir, commit, request.filter, {
+    below: base,
+    indexFile: scratchIndex,
+  });
+  await rm(scratchIndex, { force: true });
+  const changes = await compareTrees(storeDir, base.insideTree, insideTree);
+  await mkdir(tree, { mode: 0o755 });
+  const present = changes.filter(({ newMode }) => newMode !== "000000" && newMode !== "040000");
+  if (present.length > 0) {
+    const env = { GIT_INDEX_FILE: scratchIndex };
+    await gitText(storeDir, ["update-index", "-z", "--index-info"], { env, input: indexInfo(present) });
+    const checkout = ["-c", "core.bare=false", "--work-tree", tree, "checkout-index", "--all", "--quiet"];
+    await gitText(storeDir, checkout, { env, umask: "022" });
+  }
+  const removed = removedPaths(changes, extra);
+  await writeFile(
+    join(temporary, REMOVED_FILE),
+    Buffer.from(removed.map((path) => `${path}\0`).join(""), "latin1"),
+  );
+  if (context.uid !== null) await makeWhiteouts(join(temporary, "whiteout"), tree, removed);
+  await layInsideGit(context, tree, { base, insideHead, changes });
+  await finishTree(context, tree, commit);
+  await rm(scratchIndex, { force: true });
+  await writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(kept, extra));
+  const meta: Omit<BuiltTree, "directory"> = { key: request.key, commit, insideHead, insideTree };
+  await writeFile(join(temporary, "meta.json"), JSON.stringify(meta));
+}
+
+async function compareTrees(storeDir: string, from: string, to: string): Promise<TreeChange[]> {
+  const args = ["diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev", from, to];
+  const records = splitNul(await gitBytes(storeDir, args));
+  const changes: TreeChange[] = [];
+  for (let at = 0; at + 1 < records.length; at += 2) {
+    const [oldMode = "", newMode = "", , newOid = ""] = (records[at] ?? "").slice(1).split(" ");
+    changes.push({
+      path: records[at + 1] ?? "",
+      newMode,
+      newOid,
+      isOldDirectory: oldMode === "040000",
+    });
+  }
+  return changes;
+}
+
+/** Topmost paths that are gone and have nothing in their place. */
+function removedPaths(changes: readonly TreeChange[], extra: readonly ExtraFile[]): string[] {
+  const present = new Set(changes.filter(({ newMode }) => newMode !== "000000").map(({ path }) => path));
+  const gone = changes.filter(({ path, newMode }) => newMode === "000000" && !present.has(path));
+  // A directory in which an untracked file of the snapshot lies stays, less its tracked files.
+  const marked = new Set(
+    gone
+      .filter(
+        ({ path, isOldDirectory }) =>
+          !isOldDirectory || !extra.some((file) => file.path.startsWith(`${path}/`)),
+      )
+      .map(({ path }) => path),
+  );
+  const files = new Set(
+    changes.filter(({ newMode }) => newMode !== "000000" && newMode !== "040000").map(({ path }) => path),
+  );
+  const isBelow = (path: string) => ancestors(path).some((at) => marked.has(at) || files.has(at));
+  return [...marked].filter((path) => !isBelow(path));
+}
+
+function ancestors(path: string): string[] {
+  const found: string[] = [];
+  for (let cut = path.lastIndexOf("/"); cut > 0; cut = path.lastIndexOf("/", cut - 1)) {
+    found.push(path.slice(0, cut));
+  }
+  return found;
+}
+
+/** One device node, then links to it: a process per removed file would cost more than the files. */
+async function makeWhiteouts(seed: string, tree: string, removed: readonly string[]): Promise<void> {
+  if (removed.length === 0) return;
+  const linksPerNode = 30_000;
+  for (const [index, path] of removed.entries()) {
+    if (index % linksPerNode === 0) {
+      await rm(seed, { force: true });
+      await runTool("mknod", [seed, "c", "0", "0"]);
+    }
+    const full = bytesPath(tree, path);
+    await mkdir(full.subarray(0, full.lastIndexOf("/")), { recursive: true, mode: 0o755 });
+    await link(seed, full);
+  }
+  await rm(seed, { force: true });
+}
+
+async function layInsideGit(
+  context: TreeContext,
+  tree: string,
+  content: { readonly base: BuiltTree; readonly insideHead: string; readonly changes: readonly TreeChange[] },
+): Promise<void> {
+  const { base, insideHead, changes } = content;
+  const insideGit = join(tree, ".git");
+  const index = join(insideGit, "index");
+  const head = join(insideGit, "refs/heads/work");
+  await mkdir(join(insideGit, "objects/pack"), { recursive: true, mode: 0o755 });
+  await mkdir(dirname(head), { recursive: true, mode: 0o755 });
+  await copyFile(join(treeDirectory(base), ".git/index"), index);
+  await chmod(index, 0o644);
+  await writeFile(head, `${insideHead}\n`);
+  const entries = changes.filter(({ newMode, isOldDirectory }) =>
+    newMode === "000000" ? !isOldDirectory : newMode !== "040000",
+  );
+  if (entries.length > 0) {
+    await gitText(context.gitDir, ["update-index", "-z", "--index-info"], {
+      env: { GIT_INDEX_FILE: index },
+      input: indexInfo(entries),
+    });
+  }
+  await packObjects(context.gitDir, [insideHead, `^${base.insideHead}`], insideGit);
+}
+
+/** Input of `update-index --index-info`, removals first: a file may take the name of a directory that goes. */
+function indexInfo(changes: readonly TreeChange[]): Buffer {
+  const line = ({ newMode, newOid, path }: TreeChange) =>
+    `${newMode === "000000" ? "0" : newMode} ${newOid}\t${path}\0`;
+  const isGone = ({ newMode }: TreeChange) => newMode === "000000";
+  const ordered = [...changes.filter(isGone), ...changes.filter((change) => !isGone(change))];
+  return Buffer.from(ordered.map(line).join(""), "latin1");
+}
