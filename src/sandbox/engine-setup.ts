@@ -1,6 +1,6 @@
 /**
  * The face for getting from a bare machine to an engine with an image: what `bulkhead setup` and `bulkhead doctor` ask for.
- * Types only; the code that talks to engines is in `docker/`.
+ * No I/O; the code that talks to engines is in `docker/`.
  */
 
 /** One place that was looked at, with what came of it in words. */
@@ -25,10 +25,17 @@ export interface EngineFound {
 
 export interface EngineNotFound {
   readonly endpoint: null;
+  /** The endpoint the person named, where the search ended at it; null when every usual place was tried. */
+  readonly named: string | null;
   readonly tried: readonly EngineCandidate[];
 }
 
 export type EngineSearch = EngineFound | EngineNotFound;
+
+/** What was tried, one line each, for a person. */
+export function explainSearch(search: EngineSearch): readonly string[] {
+  return search.tried.map(({ endpoint, source, outcome }) => `${endpoint || source} (${source}): ${outcome}`);
+}
 
 /** Takes one line of progress for the person who waits. */
 export type Report = (line: string) => void;
@@ -51,6 +58,9 @@ export interface ImageReady {
   /** Value of the label `bulkhead.image.version`: a hash over everything the image is built from. */
   readonly version: string;
 }
+
+/** `outdated`: built from other files than this version's. */
+export type ImageState = "present" | "outdated" | "missing";
 
 /** Read-only tools mounted into every container at /opt/bulkhead. */
 export interface Toolbox {

@@ -64,7 +64,8 @@ async function pull(engine: Docker, name: string): Promise<string | null> {
     return (await followProgress(stream, { stallMs: PULL_STALL_MS })).error;
   } catch (cause) {
     if (stop.signal.aborted) return `no answer within ${PULL_STALL_MS / 1000} s`;
-    return cause instanceof Error ? firstLine(cause.message) : String(cause);
+    const said = (cause as { json?: { message?: unknown } }).json?.message;
+    return firstLine(typeof said === "string" ? said : String(cause)).trim();
   } finally {
     clearTimeout(late);
   }

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type Docker from "dockerode";
 import { RunnerError } from "../../model/runner-error.ts";
-import type { ImageReady, ImageRequest } from "../engine-setup.ts";
+import type { ImageReady, ImageRequest, ImageState } from "../engine-setup.ts";
 import { DEFAULT_BASE, ensureBaseImage } from "./base-image.ts";
 import { type BuildContext, readBuildContext } from "./build-context.ts";
 import { connectEngine } from "./connect-engine.ts";
@@ -40,13 +40,26 @@ export async function ensureImage(request: ImageRequest): Promise<ImageReady> {
   return { tag: request.tag, id: built.id, how: "built", version: context.version };
 }
 
+/** Whether the engine has the image of this version, without building it. */
+export async function checkImage(request: Omit<ImageRequest, "report">): Promise<ImageState> {
+  const engine = connectEngine(request.endpoint, process.env, request.certPath ?? null);
+  const present = await inspectVersion(engine, request.tag);
+  if (present === null) return "missing";
+  // An image without the label is the person's own: what is in it is theirs to say.
+  if (present.version === null) return "present";
+  const context = readBuildContext(PACKAGE_ROOT, request.baseImage ?? DEFAULT_BASE);
+  return present.version === context.version ? "present" : "outdated";
+}
+
 async function inspectVersion(
   engine: Docker,
   tag: string,
 ): Promise<{ id: string; version: string | null } | null> {
   try {
     const image = await engine.getImage(tag).inspect();
-    return { id: image.Id, version: image.Config.Labels?.[VERSION_LABEL] ?? null };
+    // The library's types do not know that an image may have no labels.
+    const labels = image.Config.Labels as Partial<Record<string, string>> | null;
+    return { id: image.Id, version: labels?.[VERSION_LABEL] ?? null };
   } catch (cause) {
     if ((cause as { statusCode?: unknown }).statusCode === 404) return null;
     throw cause;

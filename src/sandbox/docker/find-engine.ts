@@ -39,9 +39,9 @@ export async function findEngine(env: Env, options: { explicit?: string } = {}):
         tried,
       };
     }
-    if (candidate.isBinding) break;
+    if (candidate.isBinding) return { endpoint: null, named: candidate.endpoint ?? candidate.source, tried };
   }
-  return { endpoint: null, tried };
+  return { endpoint: null, named: null, tried };
 }
 
 function whyTaken(candidate: Candidate, position: number): string {
@@ -133,9 +133,4 @@ function explainPing(cause: unknown, endpoint: string): string {
     default:
       return `no connection (${typeof code === "string" ? code : String(cause)})`;
   }
-}
-
-/** The candidates as lines for a person, or one line that there were none. */
-export function explainSearch(search: EngineSearch): readonly string[] {
-  return search.tried.map(({ endpoint, source, outcome }) => `${source} ${endpoint}: ${outcome}`);
 }

@@ -1,0 +1,126 @@
+import {
+  type EngineFound,
+  type EngineSearch,
+  explainSearch,
+  type ImageRequest,
+  type ImageState,
+  type Toolbox,
+} from "../../sandbox/engine-setup.ts";
+import type { Engine, EngineInfo } from "../../sandbox/sandbox.ts";
+import { ensureToolbox } from "../../sandbox/toolbox.ts";
+import type { CliContext } from "../context.ts";
+import { type DoctorCheck, failed, failedBy, passed, warned } from "./doctor-check.ts";
+import { type ProbeReport, probeSandbox } from "./probe-sandbox.ts";
+
+/** What doctor needs of the drivers; compose.ts passes the real ones. */
+export interface DoctorDeps {
+  findEngine(env: CliContext["env"], options: { explicit?: string }): Promise<EngineSearch>;
+  checkImage(request: Omit<ImageRequest, "report">): Promise<ImageState>;
+  openEngine(found: EngineFound): Promise<Engine> | Engine;
+  /** Whether attempts get an overlay on this engine, or why a copy. */
+  chooseWorkspace(
+    engine: Engine,
+    context: CliContext,
+    image: string,
+  ): Promise<{ readonly driver: "overlay" | "copy"; readonly why: string }>;
+}
+
+export interface EngineReport {
+  readonly checks: readonly DoctorCheck[];
+  readonly info: EngineInfo | null;
+  readonly caps: ProbeReport["caps"];
+}
+
+/** From "is there an engine" to a real container in it; each step only where the one before held. */
+export async function checkEngine(
+  context: CliContext,
+  deps: DoctorDeps,
+  options: { engine?: string; image: string },
+): Promise<EngineReport> {
+  const search = await deps.findEngine(
+    context.env,
+    options.engine === undefined ? {} : { explicit: options.engine },
+  );
+  const toolbox = await checkToolbox(context);
+  if (search.endpoint === null) return { checks: [noEngine(search), toolbox.check], info: null, caps: [] };
+
+  const engine = await deps.openEngine(search);
+  try {
+    const info = await engine.describe();
+    const checks = [
+      describeEngine(search, info),
+      await checkImageState(search, deps, options.image),
+      toolbox.check,
+    ];
+    const canRun = (await engine.inspectImage(options.image)) !== null && toolbox.found !== null;
+    if (!canRun || toolbox.found === null) return { checks, info, caps: [] };
+    const probe = await probeSandbox(engine, info, options.image, toolbox.found, context);
+    const workspace = await checkWorkspace(engine, context, deps, options.image);
+    return { checks: [...checks, workspace, ...probe.checks], info, caps: probe.caps };
+  } catch (cause) {
+    const check = failedBy("engine", cause, "see the engine's own log");
+    return { checks: [check, toolbox.check], info: null, caps: [] };
+  } finally {
+    await engine.close();
+  }
+}
+
+function noEngine(search: EngineSearch): DoctorCheck {
+  return failed(
+    "engine",
+    `none answers\n${explainSearch(search).join("\n")}`,
+    "run `bulkhead setup`, or name one with --engine",
+  );
+}
+
+function describeEngine(found: EngineFound, info: EngineInfo): DoctorCheck {
+  const parts = [
+    `${info.product} ${info.version} (API ${info.apiVersion}) at ${info.endpoint}, ${found.why}`,
+    `storage ${info.storageDriver}, cgroup v${info.cgroupVersion}, runtimes ${info.runtimes.join(" ")}`,
+    info.rootless ? "rootless" : "with root",
+    ...(info.userBase === 0 ? [] : [`user namespace from uid ${info.userBase}`]),
+    info.sharesFilesystem ? "shares this file system" : "elsewhere: workspaces are copied in and out",
+  ];
+  return passed("engine", parts.join("; "));
+}
+
+async function checkImageState(found: EngineFound, deps: DoctorDeps, image: string): Promise<DoctorCheck> {
+  const { endpoint, certPath } = found;
+  const state = await deps.checkImage({ endpoint, certPath, tag: image, baseImage: null });
+  switch (state) {
+    case "present":
+      return passed("image", image);
+    case "outdated":
+      return warned(
+        "image",
+        `${image} was built by another version, or on another base`,
+        "run `bulkhead setup`",
+      );
+    case "missing":
+      return failed("image", `the engine does not have ${image}`, "run `bulkhead setup`");
+  }
+}
+
+async function checkToolbox(context: CliContext): Promise<{ check: DoctorCheck; found: Toolbox | null }> {
+  try {
+    const found = await ensureToolbox({ cacheDir: context.cacheDir });
+    return { check: passed("toolbox", found.dir), found };
+  } catch (cause) {
+    return { check: failedBy("toolbox", cause, "run `bulkhead setup`"), found: null };
+  }
+}
+
+async function checkWorkspace(
+  engine: Engine,
+  context: CliContext,
+  deps: DoctorDeps,
+  image: string,
+): Promise<DoctorCheck> {
+  try {
+    const { driver, why } = await deps.chooseWorkspace(engine, context, image);
+    if (driver === "overlay") return passed("workspace", `overlay: ${why}`);
+    return warned("workspace", `copy: ${why}`, "fine, but each attempt pays for copying the tree");
+  } catch (cause) {
+    return failedBy("workspace", cause, "check the state directory");
+  }
+}
