@@ -1,0 +1,76 @@
+import { explainFailure } from "../../observe/explain-failure.ts";
+import type { PatchSummary, RunView, TaskView } from "../../observe/run-view.ts";
+import { TASK_STATES } from "../../observe/run-view.ts";
+import { formatDuration } from "../../util/duration.ts";
+import { formatCount } from "../../util/format-count.ts";
+import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
+import { type Palette, STATE_STYLES } from "./palette.ts";
+
+/** `3 files +40 -2`, `no changes`. */
+export function describePatch(summary: PatchSummary): string {
+  if (summary.files === 0) return "no changes";
+  const files = counted(summary.files, "file", "files");
+  const lines = `+${formatCount(summary.insertions)} -${formatCount(summary.deletions)}`;
+  const binaries = summary.binaries === 0 ? "" : `, ${formatCount(summary.binaries)} binary`;
+  return `${files} ${lines}${binaries}`;
+}
+
+/** One line on how a task stands, for a table or a live view. Plain text, safe to show. */
+export function describeTask(task: TaskView, nowMs: number): string {
+  switch (task.state) {
+    case "waiting":
+      return task.spec.dependsOn.length === 0 ? "ready" : `waits for ${task.spec.dependsOn.join(", ")}`;
+    case "running":
+      return describeRunning(task);
+    case "retrying": {
+      const inMs = Math.max(0, (task.retryDueMs ?? nowMs) - nowMs);
+      return `attempt ${task.attempt + 1} in ${formatDuration(Math.ceil(inMs / 1000) * 1000)}: ${headline(task)}`;
+    }
+    case "succeeded":
+      return task.patchSummary === null ? "" : describePatch(task.patchSummary);
+    case "failed":
+      return headline(task);
+    case "held":
+      return `needs ${task.heldBecause ?? "a task"}, which did not succeed`;
+    case "cancelled":
+      return "cancelled";
+  }
+}
+
+function describeRunning(task: TaskView): string {
+  if (task.stopOrdered !== null) {
+    return task.stopOrdered === "timeout" ? "time limit passed, stopping" : "stopping";
+  }
+  if (task.status !== null) {
+    const percent = task.status.percent === null ? "" : `${Math.round(task.status.percent)} % `;
+    return sanitizeForTerminal(`${percent}${task.status.message ?? task.status.state}`);
+  }
+  if (task.containerId !== null) return "";
+  return task.driver === null ? "preparing the workspace" : "starting the container";
+}
+
+function headline(task: TaskView): string {
+  return task.failure === null ? "failed" : explainFailure(task.failure).headline;
+}
+
+/** How long the task took or has been taking; null before it started. */
+export function taskDurationMs(task: TaskView, nowMs: number): number | null {
+  return task.startedMs === null ? null : Math.max(0, (task.endedMs ?? nowMs) - task.startedMs);
+}
+
+/** `3 running · 2 waiting · 5 succeeded`; states without a task are left out. */
+export function describeCounts(view: RunView, palette: Palette): string {
+  const order = ["running", "retrying", "waiting", "succeeded", "failed", "held", "cancelled"] as const;
+  return order
+    .filter((state) => view.counts[state] > 0)
+    .map((state) => palette.paint(STATE_STYLES[state], `${formatCount(view.counts[state])} ${state}`))
+    .join(palette.separator);
+}
+
+/** `1 file`, `2 files`. */
+export function counted(count: number, one: string, many: string): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** Columns of the longest state name. */
+export const STATE_WIDTH = Math.max(...TASK_STATES.map((state) => state.length));
