@@ -47,8 +47,8 @@ async function examine(context: CliContext, deps: DoctorDeps, options: DoctorOpt
 /** Words, not colours, carry the state: the output is often pasted into an issue. */
 function renderCheck({ name, state, detail, hint }: DoctorCheck): string {
   const indent = " ".repeat(6);
-  const lines = [...detail.split("\n"), ...(hint === undefined ? [] : [`-> ${hint}`])].map(
-    sanitizeForTerminal,
+  const lines = [...detail.split("\n"), ...(hint === undefined ? [] : [`-> ${hint}`])].map((line) =>
+    sanitizeForTerminal(line),
   );
   const [first = "", ...rest] = lines;
   return [`${state.padEnd(4)}  ${name}: ${first}`, ...rest.map((line) => `${indent}${line}`), ""].join("\n");
