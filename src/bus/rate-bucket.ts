@@ -4,6 +4,9 @@ export interface RateBucket {
   take(amount: number, nowMs: number): number;
 }
 
+/** Many small refills add up to a little less than they should. */
+const ROUNDING = 1e-6;
+
 /** Makes a full bucket. An amount over `burst` waits for a full bucket instead of for ever. */
 export function createRateBucket(perSecond: number, burst: number): RateBucket {
   let tokens = burst;
@@ -15,11 +18,11 @@ export function createRateBucket(perSecond: number, burst: number): RateBucket {
       tokens = Math.min(burst, tokens + (elapsedMs * perSecond) / 1000);
       filledMs = nowMs;
       const wanted = Math.min(amount, burst);
-      if (tokens >= wanted) {
+      if (tokens + ROUNDING >= wanted) {
         tokens -= wanted;
         return 0;
       }
-      return Math.max(1, Math.ceil(((wanted - tokens) * 1000) / perSecond));
+      return Math.max(1, Math.ceil(((wanted - tokens - ROUNDING) * 1000) / perSecond));
     },
   };
 }

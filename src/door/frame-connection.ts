@@ -32,6 +32,7 @@ export function serveFrames(socket: Socket, id: number, first: Buffer, parts: Do
   let isWaiting = false;
   let isCorked = false;
   let lingerBytes = 0;
+  let farewell: string | undefined;
   let partialTimer: NodeJS.Timeout | undefined;
   let lingerTimer: NodeJS.Timeout | undefined;
 
@@ -150,7 +151,7 @@ export function serveFrames(socket: Socket, id: number, first: Buffer, parts: Do
     }, limits.partialFrameTimeoutMs);
   }
 
-  /** Takes no more frames, says `lastWords`, ends; then the peer has `lingerMs` to stop sending. */
+  /** Takes no more frames, answers those in work, says `lastWords`, ends; then the peer has `lingerMs` to stop sending. */
   function refuse(lingerMs: number, lastWords?: string): void {
     if (state === "refusing") return;
     state = "refusing";
@@ -161,13 +162,14 @@ export function serveFrames(socket: Socket, id: number, first: Buffer, parts: Do
     });
     // The same for a peer that does not read what it is told.
     lingerTimer = setTimeout(() => socket.destroy(), limits.partialFrameTimeoutMs);
-    if (lastWords !== undefined) write(lastWords);
+    farewell = lastWords;
     endWhenIdle();
     socket.resume();
   }
 
   function endWhenIdle(): void {
     if (inWork > 0 || socket.writableEnded || socket.destroyed) return;
+    if (farewell !== undefined) write(farewell);
     if (isCorked) uncork();
     socket.end();
   }

@@ -58,6 +58,7 @@ export function createFrameReader(maxBytes: number): FrameReader {
   function decode(line: Buffer): ReadFrame | undefined {
     const end = line.at(-1) === RETURN ? line.length - 1 : line.length;
     if (end === 0) return undefined;
+    if (end > maxBytes) return { kind: "oversize" };
     const bytes = end === line.length ? line : line.subarray(0, end);
     if (!isUtf8(bytes)) return { kind: "not-utf8" };
     return { kind: "frame", text: bytes.toString("utf8") };
@@ -67,8 +68,8 @@ export function createFrameReader(maxBytes: number): FrameReader {
     while (offset < chunk.length) {
       const newline = chunk.indexOf(NEWLINE, offset);
       const piece = chunk.subarray(offset, newline === -1 ? chunk.length : newline);
-      // One byte more than the limit may be a carriage return.
-      if (partialBytes + piece.length > maxBytes + (piece.at(-1) === RETURN ? 1 : 0)) {
+      // One byte more than the limit may be a carriage return; `decode` knows when the line is whole.
+      if (partialBytes + piece.length > maxBytes + 1) {
         chunk = EMPTY;
         offset = 0;
         takePartial();

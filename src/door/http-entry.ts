@@ -31,7 +31,7 @@ export function createHttpEntry(parts: DoorParts): HttpEntry {
     headersTimeout: limits.partialFrameTimeoutMs,
     requestTimeout: limits.partialFrameTimeoutMs,
     keepAliveTimeout: IDLE_MS,
-    connectionsCheckingInterval: Math.max(10, Math.min(1000, limits.partialFrameTimeoutMs / 4)),
+    connectionsCheckingInterval: Math.max(10, Math.min(1000, Math.round(limits.partialFrameTimeoutMs / 4))),
     maxHeaderSize: 16 * 1024,
   });
   enforceTimeLimits(server);

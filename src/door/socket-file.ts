@@ -10,13 +10,14 @@ import {
   unlinkSync,
 } from "node:fs";
 import { createConnection, type Server } from "node:net";
-import { dirname, isAbsolute, join } from "node:path";
+import { dirname, isAbsolute } from "node:path";
 import { RunnerError } from "../model/runner-error.ts";
 
 /** `sun_path` has 108 bytes, the last one is NUL. */
 export const MAX_SOCKET_PATH_BYTES = 107;
-const TEMPORARY_PREFIX = ".";
-const TEMPORARY_NAME = "s";
+/** With the six characters that mkdtemp adds, `.abcdef/s` is as long as `door.sock`. */
+const TEMPORARY_PREFIX = "/.";
+const TEMPORARY_NAME = "/s";
 const MKDTEMP_RANDOM = "XXXXXX";
 
 /** Which file a socket is bound as, to remove that one and no other. */
@@ -30,7 +31,7 @@ export function checkSocketPath(socketPath: string): void {
   if (!isAbsolute(socketPath)) {
     throw new RunnerError("config-invalid", `the socket path ${socketPath} is not absolute`);
   }
-  const temporary = join(dirname(socketPath), TEMPORARY_PREFIX + MKDTEMP_RANDOM, TEMPORARY_NAME);
+  const temporary = dirname(socketPath) + TEMPORARY_PREFIX + MKDTEMP_RANDOM + TEMPORARY_NAME;
   const bytes = Math.max(Buffer.byteLength(socketPath), Buffer.byteLength(temporary));
   if (bytes <= MAX_SOCKET_PATH_BYTES) return;
   throw new RunnerError(
@@ -67,8 +68,8 @@ export async function checkNobodyListens(socketPath: string): Promise<void> {
  * its mode there, and renamed into place: at no moment can anyone connect whom the mode keeps out.
  */
 export async function bindSocket(server: Server, socketPath: string, mode: number): Promise<BoundSocket> {
-  const directory = mkdtempSync(join(dirname(socketPath), TEMPORARY_PREFIX));
-  const temporary = join(directory, TEMPORARY_NAME);
+  const directory = mkdtempSync(dirname(socketPath) + TEMPORARY_PREFIX);
+  const temporary = directory + TEMPORARY_NAME;
   try {
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);

@@ -10,6 +10,7 @@
  */
 import { createServer, type Socket } from "node:net";
 import { formatError, rpcError } from "../protocol/json-rpc.ts";
+import { createDeferred } from "../util/deferred.ts";
 import { DEFAULT_DOOR_LIMITS, type Door, type DoorLimits, type OpenDoor } from "./door.ts";
 import type { DoorParts, OpenConnection } from "./door-parts.ts";
 import { serveFrames } from "./frame-connection.ts";
@@ -39,6 +40,7 @@ export const openDoor: OpenDoor = async ({ socketPath, mode, handlers, limits: g
   /** Undefined while the first byte has not come. */
   const open = new Map<Socket, OpenConnection | undefined>();
   let lastId = 0;
+  const emptied = createDeferred<void>();
   let isClosing = false;
   let closed: Promise<void> | undefined;
 
@@ -54,7 +56,10 @@ export const openDoor: OpenDoor = async ({ socketPath, mode, handlers, limits: g
       return;
     }
     open.set(socket, undefined);
-    socket.once("close", () => open.delete(socket));
+    socket.once("close", () => {
+      open.delete(socket);
+      if (isClosing && open.size === 0) emptied.resolve();
+    });
     lastId += 1;
     sniff(socket, lastId);
   }
@@ -86,6 +91,8 @@ export const openDoor: OpenDoor = async ({ socketPath, mode, handlers, limits: g
       for (const socket of open.keys()) socket.destroy();
     }, graceMs);
     await drained;
+    // The listener is done when the last socket is destroyed, a little before that socket is closed.
+    if (open.size > 0) await emptied.promise;
     clearTimeout(force);
     http.close();
   }

@@ -40,7 +40,7 @@ export function parseFrame(text: string): Result<RpcCall, FrameFault> {
     frame = JSON.parse(text);
   } catch {
     // The parser's own message quotes the input; ours does not repeat hostile bytes.
-    return fault(null, "parse-error", "the frame is not valid JSON");
+    return fault(null, "parse-error", "the frame is not valid JSON in UTF-8");
   }
   if (Array.isArray(frame)) {
     return fault(
