@@ -54,6 +54,8 @@ export interface SandboxSpec {
   readonly workingDir: string;
   readonly mounts: readonly MountSpec[];
   readonly caps: Caps;
+  /** The size-limited file system the workspace is on, null where it is on none; absent where that is not known. */
+  readonly diskEnforced?: { readonly bytes: number } | null;
   /** Hard limit inside the container, a little above the host's own (row A8). */
   readonly innerTimeoutMs: number;
   /** Host directory whose block device the IO caps are put on; null leaves them off. */
