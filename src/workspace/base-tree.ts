@@ -27,8 +27,9 @@ import {
   shallowBoundary,
   treeWithout,
 } from "./inside-repository.ts";
-import { gitRunner, listTree, type TreeEntry, utf8Path } from "./list-tree.ts";
+import { gitRunner, listTree, type TreeEntry } from "./list-tree.ts";
 import { writeManifest } from "./manifest.ts";
+import { joinPath, pathOfKey, utf8Path } from "./path-bytes.ts";
 import { runTool } from "./run-tool.ts";
 
 /** Where trees are built and for whom. */
@@ -171,7 +172,7 @@ export async function insideCommit(
 ): Promise<{ kept: TreeEntry[]; insideHead: string; insideTree: string }> {
   const entries = await listTree(gitRunner(storeDir), commit);
   const keeps = createFileFilter(filter);
-  const kept = entries.filter((entry) => keeps(utf8Path(entry.path) ?? entry.path));
+  const kept = entries.filter((entry) => keeps(utf8Path(pathOfKey(entry.path)) ?? entry.path));
   const { below } = options;
   const isRealBelow = below === null || below.insideHead === below.commit;
   if (kept.length === entries.length && isRealBelow) {
@@ -234,7 +235,7 @@ async function writeExtra(tree: string, file: ExtraFile): Promise<void> {
 
 /** A path below `directory` in the bytes that it has on disk. */
 export function bytesPath(directory: string, path: string): Buffer {
-  return Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, "latin1")]);
+  return joinPath(Buffer.from(directory), pathOfKey(path));
 }
 
 function dirnameBytes(path: Buffer): Buffer {

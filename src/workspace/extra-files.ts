@@ -4,7 +4,8 @@ import { lstat, open, readlink } from "node:fs/promises";
 import { RunnerError } from "../model/runner-error.ts";
 import { matcher } from "./filter-files.ts";
 import { gitFailed } from "./git.ts";
-import { displayPath, splitNul, utf8Path } from "./list-tree.ts";
+import { splitNul } from "./list-tree.ts";
+import { joinPath, pathOfKey, showPath, utf8Path } from "./path-bytes.ts";
 import { inRepository } from "./repository-state.ts";
 
 /** A file of the work tree that git does not track, as it was when it was read. */
@@ -51,7 +52,9 @@ export async function readExtraFiles(
   }
   const unmatched = patterns.filter((pattern) => {
     const matches = matcher([pattern]);
-    return !pattern.startsWith("!") && !files.some((file) => matches(utf8Path(file.path) ?? file.path));
+    return (
+      !pattern.startsWith("!") && !files.some((file) => matches(utf8Path(pathOfKey(file.path)) ?? file.path))
+    );
   });
   const warnings = unmatched.map(
     (pattern) => `files.extra: "${pattern}" matches no ignored or untracked file in ${repository}`,
@@ -66,7 +69,7 @@ async function readExtraFile(
   objectFormat: string,
   patterns: readonly string[],
 ): Promise<ExtraFile | null> {
-  const full = Buffer.concat([Buffer.from(`${repository}/`), Buffer.from(path, "latin1")]);
+  const full = joinPath(Buffer.from(repository), pathOfKey(path));
   const found = await lstat(full);
   let content: Buffer;
   let mode: ExtraFile["mode"];
@@ -74,7 +77,8 @@ async function readExtraFile(
     content = await readlink(full, { encoding: "buffer" });
     mode = "120000";
   } else if (found.isFile()) {
-    if (found.size > maxBytes) throw tooMuch(displayPath(path), `${MAX_TOTAL_BYTES} bytes in all`, patterns);
+    if (found.size > maxBytes)
+      throw tooMuch(showPath(pathOfKey(path)), `${MAX_TOTAL_BYTES} bytes in all`, patterns);
     const handle = await open(full, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       content = await handle.readFile();

@@ -1,6 +1,6 @@
 /**
- * Reads trees and blobs. Paths are bytes to git; here they travel as strings of one character per byte (latin1), which loses
- * nothing and compares as git sorts. `utf8Path` gives the text a person means, `Buffer.from(path, "latin1")` the bytes for fs.
+ * Reads trees and blobs. Paths are bytes to git; here they travel as keys of one character per byte (path-bytes.ts), which lose nothing and
+ * compare as git sorts.
  */
 import { type GitOptions, type GitOutput, gitFailed, runGit } from "./git.ts";
 
@@ -59,25 +59,6 @@ export function splitNul(bytes: Buffer): string[] {
   const records = bytes.toString("latin1").split("\0");
   records.pop();
   return records;
-}
-
-/** The text of a path, or null where its bytes are not UTF-8. */
-export function utf8Path(path: string): string | null {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(path, "latin1"));
-  } catch {
-    // Not UTF-8: git allows any byte but NUL.
-    return null;
-  }
-}
-
-/** A path for a message: UTF-8 where it is, with control characters and odd bytes escaped. */
-export function displayPath(path: string): string {
-  const text = utf8Path(path);
-  const escaped = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a terminal
-  if (text !== null) return text.replace(/[\x00-\x1f\x7f-\x9f]/g, escaped);
-  return path.replace(/[^\x20-\x7e]/g, escaped);
 }
 
 async function check(run: GitRunner, args: readonly string[], options?: GitOptions): Promise<Buffer> {

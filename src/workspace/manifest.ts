@@ -1,7 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { utf8Path } from "./list-tree.ts";
+import { pathOfKey, utf8Path } from "./path-bytes.ts";
 
 /** One file of a snapshot. */
 export interface ManifestFile {
@@ -37,8 +37,7 @@ function* chunks(commit: string, files: readonly ManifestFile[]): Generator<stri
 }
 
 function toRecord({ path, mode, blob, size, untracked }: ManifestFile): Record<string, unknown> {
-  const text = utf8Path(path);
-  const name =
-    text === null ? { pathBase64: Buffer.from(path, "latin1").toString("base64") } : { path: text };
+  const text = utf8Path(pathOfKey(path));
+  const name = text === null ? { pathBase64: pathOfKey(path).toString("base64") } : { path: text };
   return { ...name, mode, blob, size, ...(untracked ? { untracked } : {}) };
 }

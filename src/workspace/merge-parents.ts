@@ -3,7 +3,8 @@ import type { TaskId } from "../model/ids.ts";
 import { err, ok, type Result } from "../util/result.ts";
 import { gitBytes, gitFailed, gitText, runGit } from "./git.ts";
 import { commitTree } from "./inside-repository.ts";
-import { displayPath, splitNul } from "./list-tree.ts";
+import { splitNul } from "./list-tree.ts";
+import { formatPath, pathOfKey } from "./path-bytes.ts";
 
 export interface ParentPatch {
   readonly taskId: TaskId;
@@ -38,7 +39,7 @@ export async function mergeParents(
         reason: "parents-conflict",
         fault: "task",
         parents: [...new Set(taskIds.map(({ taskId }) => taskId))],
-        files: files.map(displayPath),
+        files: files.map((file) => formatPath(pathOfKey(file))),
       });
     }
     tree = outcome.value;

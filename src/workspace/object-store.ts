@@ -169,6 +169,8 @@ async function readCommitFile(
   commit: string,
   path: string,
 ): Promise<{ content: Buffer; blob: string; mode: string } | null> {
+  // Not a name that a tree can hold; git would take some of these for a directory's content.
+  if (path.split("/").some((part) => part === "" || part === "." || part === "..")) return null;
   const listing = await gitBytes(gitDir, [
     "--literal-pathspecs",
     "ls-tree",

@@ -8,7 +8,8 @@ import { lstat, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunnerError } from "../model/runner-error.ts";
 import { type GitOptions, type GitOutput, gitEnvironment, gitFailed, runGit } from "./git.ts";
-import { displayPath, type GitRunner, listTree, readBlobs } from "./list-tree.ts";
+import { type GitRunner, listTree, readBlobs } from "./list-tree.ts";
+import { pathOfKey, showPath } from "./path-bytes.ts";
 import type { RepositoryState } from "./workspace.ts";
 
 /** Where a repository keeps what its work trees share, and in which hash. */
@@ -207,7 +208,7 @@ async function readWarnings(
   const warnings: string[] = [];
   const submodules = entries.filter((entry) => entry.type === "commit");
   if (submodules.length > 0) {
-    const names = submodules.slice(0, 3).map((entry) => displayPath(entry.path));
+    const names = submodules.slice(0, 3).map((entry) => showPath(pathOfKey(entry.path)));
     warnings.push(
       `${submodules.length} submodule(s) stay empty directories in snapshots: ${names.join(", ")}${submodules.length > 3 ? ", ..." : ""}`,
     );

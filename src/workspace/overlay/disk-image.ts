@@ -1,0 +1,70 @@
+import { mkdir, open } from "node:fs/promises";
+import { join } from "node:path";
+import { RunnerError } from "../../model/runner-error.ts";
+import { runTool } from "../run-tool.ts";
+import { unmount } from "./mounts.ts";
+
+/** A file system of its own in a sparse file, so that what an attempt writes has a limit that the kernel keeps. */
+export interface DiskImage {
+  /** Where it is mounted. */
+  readonly directory: string;
+}
+
+const BYTES_PER_INODE = 16_384;
+const MIN_INODES = 16_384;
+const INODE_BYTES = 256;
+/** Journal, bitmaps, group descriptors. */
+const OVERHEAD_BYTES = 24 * 1024 ** 2;
+const BLOCK_BYTES = 4_096;
+
+/**
+ * Makes and mounts a file system that holds about `bytes` of files (and a number of inodes that grows with it). A few megabytes on disk
+ * at first. The journal stays: without one, ext4 creates files slowly after many were removed.
+ */
+export async function createDiskImage(attemptDir: string, bytes: number): Promise<DiskImage> {
+  const { image, directory } = imagePaths(attemptDir);
+  const inodes = Math.max(MIN_INODES, Math.ceil(bytes / BYTES_PER_INODE));
+  const size = Math.ceil((bytes + inodes * INODE_BYTES + OVERHEAD_BYTES) / BLOCK_BYTES) * BLOCK_BYTES;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const file = await open(image, "wx", 0o600);
+  await file.truncate(size);
+  await file.close();
+  const features = ["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-J", "size=8", "-m", "0"];
+  await runTool("mke2fs", [
+    "-q",
+    "-F",
+    "-t",
+    "ext4",
+    "-b",
+    String(BLOCK_BYTES),
+    "-N",
+    String(inodes),
+    ...features,
+    image,
+  ]);
+  try {
+    // noinit_itable: nobody fills the empty inode tables in the background.
+    await runTool("mount", ["-o", "loop,nosuid,nodev,noatime,noinit_itable", image, directory]);
+  } catch (cause) {
+    throw new RunnerError(
+      "workspace-failed",
+      `the disk image ${image} of ${bytes} bytes could not be mounted`,
+      {
+        cause,
+        data: { image, bytes },
+        hint: "All loop devices may be in use (`losetup --all`). Run fewer attempts at once, or leave the disk cap off.",
+      },
+    );
+  }
+  return { directory };
+}
+
+/** Unmounts the image; its file goes with the rest of the attempt's files. */
+export function closeDiskImage(attemptDir: string): Promise<void> {
+  return unmount(imagePaths(attemptDir).directory);
+}
+
+/** Where an attempt's image lies and is mounted. */
+export function imagePaths(attemptDir: string): { image: string; directory: string } {
+  return { image: join(attemptDir, "disk.img"), directory: join(attemptDir, "disk") };
+}

@@ -1,0 +1,139 @@
+/**
+ * Workspaces by overlayfs: the snapshot's layers below, an empty directory of the attempt's own on top. The engine mounts it, as a
+ * volume, when the container starts; opening one costs the same whatever the size of the repository.
+ *
+ *   <attempt>/upper, work    what the attempt writes; on a file system of its own (`disk`, in `disk.img`) where its size is capped
+ *   <attempt>/merged         the same over the layers, mounted read-only while the patch is read
+ *
+ * Theory of operation: one workspace is one volume is one container. `open` is idempotent: after a restart of the supervisor it gives the
+ * workspace of a container that still runs. The patch is read when the container is removed, hence unmounted, and nothing moves.
+ */
+import { access, chown, mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { formatAttempt } from "../../model/ids.ts";
+import { RunnerError } from "../../model/runner-error.ts";
+import type { Clock } from "../../util/clock.ts";
+import { importFromOverlay } from "../import/overlay-import.ts";
+import { removeTree } from "../remove-tree.ts";
+import { runSteps } from "../run-steps.ts";
+import { AGENT_UID } from "../snapshot.ts";
+import { volumeName } from "../volume-name.ts";
+import type { OpenRequest, VolumePort, Workspace, WorkspaceDriver } from "../workspace.ts";
+import { closeDiskImage, createDiskImage, imagePaths } from "./disk-image.ts";
+import { mountForReading, unmount, writableOptions } from "./mounts.ts";
+
+export interface OverlayDriverOptions {
+  readonly store: { readonly gitDir: string };
+  readonly volumes: VolumePort;
+  readonly clock: Clock;
+  /** First host uid of the engine's user namespace (0 without one). */
+  readonly userBase?: number;
+}
+
+/** Makes the overlay driver. Needs root, and an engine that sees this process's file system (see `probeOverlay`). */
+export function createOverlayDriver(options: OverlayDriverOptions): WorkspaceDriver {
+  const uid = (options.userBase ?? 0) + AGENT_UID;
+  return {
+    name: "overlay",
+    async open(request) {
+      const workspace = describeWorkspace(options, request);
+      try {
+        await prepare(options.volumes, request, uid);
+        return workspace;
+      } catch (error) {
+        // What was made so far goes again; the error that counts is the first.
+        await workspace.release().catch(() => undefined);
+        throw error;
+      }
+    },
+  };
+}
+
+interface Places {
+  readonly upper: string;
+  readonly work: string;
+  readonly merged: string;
+}
+
+function placesOf({ attemptDir, diskBytes }: OpenRequest): Places {
+  const top = diskBytes === null ? attemptDir : imagePaths(attemptDir).directory;
+  return { upper: join(top, "upper"), work: join(top, "work"), merged: join(attemptDir, "merged") };
+}
+
+async function prepare(volumes: VolumePort, request: OpenRequest, uid: number): Promise<void> {
+  const { upper, work } = placesOf(request);
+  const o = writableOptions({ layers: request.snapshot.layers, upper, work });
+  if (request.diskBytes !== null && !(await exists(upper))) {
+    await createDiskImage(request.attemptDir, request.diskBytes);
+  }
+  await mkdir(upper, { recursive: true, mode: 0o755 });
+  await mkdir(work, { recursive: true, mode: 0o700 });
+  // The top of the merged view is the upper directory itself, as far as owner and mode go.
+  await chown(upper, uid, uid);
+  await volumes.createVolume({
+    name: volumeName(request),
+    labels: request.labels,
+    driverOptions: { type: "overlay", device: "overlay", o },
+  });
+}
+
+function describeWorkspace(options: OverlayDriverOptions, request: OpenRequest): Workspace {
+  const { upper, work, merged } = placesOf(request);
+  const { attemptDir, key, snapshot, message } = request;
+  const volume = volumeName(request);
+  return {
+    driver: "overlay",
+    volume,
+    devicePath: upper,
+    diskCap: request.diskBytes === null ? "none" : "hard",
+    async readPatch(limits) {
+      const read = () =>
+        importFromOverlay({
+          gitDir: options.store.gitDir,
+          snapshot,
+          upperDir: upper,
+          mergedDir: merged,
+          key,
+          limits,
+          message,
+          atMs: options.clock.nowMs(),
+        });
+      // An attempt that wrote nothing needs no merged view to be read.
+      if ((await readdir(upper, { encoding: "buffer" })).length === 0) return read();
+      await mkdir(merged, { recursive: true, mode: 0o700 });
+      await mountForReading([upper, ...snapshot.layers], merged);
+      try {
+        return await read();
+      } finally {
+        await unmount(merged);
+      }
+    },
+    async release() {
+      const failures = await runSteps([
+        () => options.volumes.removeVolume(volume),
+        () => unmount(merged),
+        () => closeDiskImage(attemptDir),
+        () => {
+          const { image, directory } = imagePaths(attemptDir);
+          return removeTree(upper, work, merged, directory, image);
+        },
+      ]);
+      if (failures.length === 0) return;
+      throw new RunnerError(
+        "workspace-failed",
+        `the workspace of ${formatAttempt(key)} was not removed whole`,
+        {
+          cause: failures.length === 1 ? failures[0] : new AggregateError(failures),
+          data: { volume, attemptDir, failures: failures.map(String) },
+        },
+      );
+    },
+  };
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
