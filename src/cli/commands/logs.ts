@@ -2,29 +2,25 @@
  * `bulkhead logs`: what tasks printed, from the files the attempts write. It needs no supervisor: following watches the files and the
  * event log's file, and reads the log for the end of the attempt; a slow look now and then covers watches that went stale.
  */
-import { type FSWatcher, watch } from "node:fs";
 import type { Command } from "commander";
 import { RunnerError } from "../../model/runner-error.ts";
 import { createLineSplitter, type LineSplitter } from "../../observe/line-splitter.ts";
 import { createOutputReader, type OutputReader } from "../../observe/read-output-log.ts";
 import { applyEvent, type RunView, type TaskView } from "../../observe/run-view.ts";
 import type { EventStore } from "../../store/store.ts";
-import { createDeferred } from "../../util/deferred.ts";
 import { attemptDir, outputLogPath } from "../../util/state-layout.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { CliContext } from "../context.ts";
 import { findRun, findTasks, readRun } from "../find-run.ts";
 import { parseCount } from "../options.ts";
 import { choosePalette, type Palette } from "../render/palette.ts";
+import { createWaker } from "../waker.ts";
 import { writeOut } from "../write-out.ts";
 
 interface LogsFlags {
   readonly follow?: boolean;
   readonly attempt?: number;
 }
-
-/** How long a change may go unnoticed where the kernel's watch fails (network file systems, exhausted inotify). */
-const RECONCILE_MS = 2_000;
 
 /** `bulkhead logs`: see the head of this file. */
 export function registerLogs(program: Command, context: CliContext, deps: CommandDeps): void {
@@ -51,7 +47,7 @@ export function registerLogs(program: Command, context: CliContext, deps: Comman
         if (named !== undefined) checkAttempt(named, flags);
         const palette = choosePalette(context.env, context.stdout.isTTY === true);
         const printer = createPrinter(context, palette, task === undefined ? columnsOf(tasks) : null);
-        const session = openSession(context, store, view, tasks, flags, printer);
+        const session = openSession(context, store, view, named ?? null, flags, printer);
         try {
           await (flags.follow === true ? session.follow() : session.readAll());
         } finally {
@@ -100,7 +96,7 @@ function createPrinter(context: CliContext, palette: Palette, idColumns: number 
 const MAX_ID_COLUMNS = 24;
 
 function columnsOf(tasks: readonly TaskView[]): number {
-  return Math.min(MAX_ID_COLUMNS, Math.max(0, ...tasks.map((task) => task.spec.id.length)));
+  return tasks.reduce((max, task) => Math.min(MAX_ID_COLUMNS, Math.max(max, task.spec.id.length)), 0);
 }
 
 interface Session {
@@ -113,51 +109,42 @@ function openSession(
   context: CliContext,
   store: EventStore,
   view: RunView,
-  tasks: readonly TaskView[],
+  named: TaskView | null,
   flags: LogsFlags,
   print: Printer,
 ): Session {
+  const runId = view.runId ?? findRun(store, undefined);
+  /** Asked anew each time: a run can get more tasks while it is followed. */
+  const tasks = (): readonly TaskView[] => (named === null ? [...view.tasks.values()] : [named]);
   const readers = new Map<string, { attempt: number; reader: OutputReader }>();
-  const isGone = { stdout: false };
 
-  /** Prints what is new of the attempts of one task; older attempts are finished before newer ones begin. */
-  const pump = async (task: TaskView): Promise<void> => {
-    const runId = view.runId ?? "";
+  /** Prints what is new of one task, an older attempt to its end before the next; false where nobody reads any more. */
+  const pump = async (task: TaskView): Promise<boolean> => {
     const last = flags.attempt ?? task.attempt;
-    let open = readers.get(task.spec.id);
-    if (open === undefined) {
-      if (last === 0) return;
-      open = {
-        attempt: last,
-        reader: createOutputReader(
-          outputLogPath(context.stateDir, { runId, taskId: task.spec.id, attempt: last }),
-        ),
-      };
-      readers.set(task.spec.id, open);
-    }
+    const openReader = (attempt: number): { attempt: number; reader: OutputReader } => {
+      const path = outputLogPath(context.stateDir, { runId, taskId: task.spec.id, attempt });
+      const opened = { attempt, reader: createOutputReader(path) };
+      readers.set(task.spec.id, opened);
+      return opened;
+    };
+    if (last === 0) return true;
+    let open = readers.get(task.spec.id) ?? openReader(last);
     for (;;) {
       for await (const piece of open.reader.readNew()) {
-        if (!(await print(task.spec.id, piece))) isGone.stdout = true;
-        if (isGone.stdout) return;
+        if (!(await print(task.spec.id, piece))) return false;
       }
-      if (open.attempt >= last) return;
+      if (open.attempt >= last) return true;
       await print(task.spec.id, null);
       await open.reader.close();
-      const attempt: number = open.attempt + 1;
-      open = {
-        attempt,
-        reader: createOutputReader(outputLogPath(context.stateDir, { runId, taskId: task.spec.id, attempt })),
-      };
-      readers.set(task.spec.id, open);
+      open = openReader(open.attempt + 1);
     }
   };
 
   return {
     async readAll() {
-      for (const task of tasks) {
-        await pump(task);
+      for (const task of tasks()) {
+        if (!(await pump(task))) return;
         await print(task.spec.id, null);
-        if (isGone.stdout) return;
       }
     },
     async follow() {
@@ -166,25 +153,18 @@ function openSession(
         for (;;) {
           waker.rearm();
           // Folded first: what an attempt printed is on disk before its end is in the log, so nothing is missed after it.
-          for (const event of store.read(view.runId ?? findRun(store, undefined), view.lastSeq))
-            applyEvent(view, event);
-          const isOver = tasks.every((task) => isTaskOver(task, flags)) || view.outcome !== null;
-          for (const task of tasks) {
-            const started = flags.attempt ?? task.attempt;
-            if (started > 0)
-              waker.add(
-                attemptDir(context.stateDir, {
-                  runId: view.runId ?? "",
-                  taskId: task.spec.id,
-                  attempt: started,
-                }),
-              );
-            await pump(task);
+          for (const event of store.read(runId, view.lastSeq)) applyEvent(view, event);
+          const isOver = tasks().every((task) => isTaskOver(task, flags)) || view.outcome !== null;
+          for (const task of tasks()) {
+            const attempt = flags.attempt ?? task.attempt;
+            if (attempt > 0)
+              waker.add(attemptDir(context.stateDir, { runId, taskId: task.spec.id, attempt }));
+            if (!(await pump(task))) return;
           }
-          if (isOver || isGone.stdout) break;
+          if (isOver) break;
           await waker.next();
         }
-        for (const task of tasks) await print(task.spec.id, null);
+        for (const task of tasks()) await print(task.spec.id, null);
       } finally {
         waker.close();
       }
@@ -199,42 +179,4 @@ function openSession(
 function isTaskOver(task: TaskView, flags: LogsFlags): boolean {
   if (flags.attempt !== undefined && task.attempt > flags.attempt) return true;
   return task.state !== "waiting" && task.state !== "running" && task.state !== "retrying";
-}
-
-interface Waker {
-  /** Changes from here on settle the next `next()`. */
-  rearm(): void;
-  add(directory: string): void;
-  next(): Promise<void>;
-  close(): void;
-}
-
-function createWaker(stateDir: string): Waker {
-  const watchers = new Map<string, FSWatcher>();
-  let changed = createDeferred<void>();
-  const add = (directory: string): void => {
-    if (watchers.has(directory)) return;
-    try {
-      const watcher = watch(directory, () => changed.resolve());
-      watcher.on("error", () => undefined /* the slow look covers it */);
-      watchers.set(directory, watcher);
-    } catch {
-      // Not there yet, or no watch to be had: the slow look covers it, and the next round tries again.
-    }
-  };
-  add(stateDir);
-  return {
-    rearm() {
-      changed = createDeferred<void>();
-    },
-    add,
-    async next() {
-      const timer = setTimeout(() => changed.resolve(), RECONCILE_MS);
-      await changed.promise;
-      clearTimeout(timer);
-    },
-    close() {
-      for (const watcher of watchers.values()) watcher.close();
-    },
-  };
 }

@@ -35,7 +35,7 @@ export function renderFrame(
   options: FrameOptions,
 ): string[] {
   // One column is left free: a character in the last one makes some terminals wrap at once.
-  const columns = Math.max(20, options.columns - 1);
+  const columns = Math.max(19, options.columns - 1);
   const room = Math.max(1, options.rows - 3);
   const all = [...view.tasks.values()];
   const shown = all.length <= room ? all : chooseTasks(all, room - 1);
@@ -46,7 +46,7 @@ export function renderFrame(
   );
   const lines = [renderHead(view, columns, options)];
   for (const task of shown)
-    lines.push(renderTask(task, details.get(task.spec.id), columns, idColumns, options));
+    lines.push(renderTask(view, task, details.get(task.spec.id), columns, idColumns, options));
   if (shown.length < all.length) {
     lines.push(
       options.palette.paint("dim", `  and ${counted(all.length - shown.length, "more task", "more tasks")}`),
@@ -87,6 +87,7 @@ function renderHead(view: RunView, columns: number, options: FrameOptions): stri
 }
 
 function renderTask(
+  view: RunView,
   task: TaskView,
   detail: LiveDetail | undefined,
   columns: number,
@@ -104,7 +105,7 @@ function renderTask(
   const use = hasUse ? `  ${(isRunning ? describeUse(detail) : "").padEnd(USE_COLUMNS)}` : "";
   const room = columns - 2 - idColumns - 1 - TIME_COLUMNS - (hasUse ? 2 + USE_COLUMNS : 0) - 2;
   const attempt = task.attempt > 1 && isRunning ? `(attempt ${task.attempt}) ` : "";
-  const words = describeTask(task, options.nowMs);
+  const words = describeTask(view, task, options.nowMs);
   const output = isRunning && detail !== undefined && task.stopOrdered === null ? detail.lastLine : "";
   // What the agent says of itself stands before what it happens to print.
   const text = truncateToWidth(

@@ -73,7 +73,7 @@ const MAX_ID_COLUMNS = 32;
 
 function renderText(nodes: readonly GraphNode[], palette: Palette, columns: number): string {
   const arrow = palette.isUnicode ? "←" : "<-";
-  const width = Math.min(MAX_ID_COLUMNS, Math.max(4, ...nodes.map((node) => node.id.length)));
+  const width = nodes.reduce((max, node) => Math.min(MAX_ID_COLUMNS, Math.max(max, node.id.length)), 4);
   const lines: string[] = [];
   levelsOf(nodes).forEach((tasks, index) => {
     lines.push(palette.paint("bold", `Level ${index + 1}`));

@@ -2,6 +2,7 @@ import { explainFailure } from "../../observe/explain-failure.ts";
 import { computeSavings, type RunView, type TaskView } from "../../observe/run-view.ts";
 import { formatBytes } from "../../util/bytes.ts";
 import { formatDuration } from "../../util/duration.ts";
+import { formatCount } from "../../util/format-count.ts";
 import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import { outputLogPath } from "../../util/state-layout.ts";
 import { fitToWidth } from "./display-width.ts";
@@ -96,10 +97,11 @@ function renderHeld(view: RunView, palette: Palette): string[] {
     const mark = palette.paint(STATE_STYLES.held, palette.marks.held);
     return `  ${mark} because of ${taskId}: ${listIds(held)}`;
   });
-  const attempts =
+  const atMost =
     savings.attemptsAtMost === savings.attemptsNotStarted
-      ? counted(savings.attemptsNotStarted, "attempt", "attempts")
-      : `${savings.attemptsNotStarted} to ${counted(savings.attemptsAtMost, "attempt", "attempts")}`;
+      ? ""
+      : ` (up to ${formatCount(savings.attemptsAtMost)} with retries)`;
+  const attempts = `${counted(savings.attemptsNotStarted, "attempt", "attempts")}${atMost}`;
   const each =
     savings.medianAttemptMs === null
       ? ""
@@ -107,7 +109,7 @@ function renderHeld(view: RunView, palette: Palette): string[] {
   return [
     palette.paint("bold", "Held"),
     ...lines,
-    `  Not started for nothing: ${counted(savings.heldTasks, "task", "tasks")}, ${attempts}${each}.`,
+    `  Work saved: ${counted(savings.heldTasks, "task", "tasks")}, ${attempts} not started${each}.`,
   ];
 }
 
@@ -161,5 +163,5 @@ function listIds(ids: readonly string[]): string {
 }
 
 function idColumns(tasks: readonly TaskView[]): number {
-  return Math.min(MAX_ID_COLUMNS, Math.max(...tasks.map((task) => task.spec.id.length)));
+  return tasks.reduce((max, task) => Math.min(MAX_ID_COLUMNS, Math.max(max, task.spec.id.length)), 1);
 }

@@ -26,15 +26,19 @@ export function renderStatus(view: RunView, options: StatusOptions): string {
   }
   lines.push(`    ${describeCounts(view, palette)}`, "");
   const tasks = [...view.tasks.values()];
-  const idColumns = Math.min(MAX_ID_COLUMNS, Math.max(4, ...tasks.map((task) => task.spec.id.length)));
+  const idColumns = tasks.reduce(
+    (max, task) => Math.min(MAX_ID_COLUMNS, Math.max(max, task.spec.id.length)),
+    4,
+  );
+  const memoryColumns = tasks.some((task) => task.use?.peakMemoryBytes != null) ? 9 : 0;
   for (const task of tasks) {
     const style = STATE_STYLES[task.state];
     const took = taskDurationMs(task, nowMs);
     const time = (took === null ? "" : formatDuration(took)).padStart(8);
     const peak = task.use?.peakMemoryBytes;
-    const memory = (peak == null ? "" : formatBytes(peak)).padStart(9);
-    const used = 2 + idColumns + 2 + STATE_WIDTH + 1 + 8 + 1 + 9 + 2;
-    const words = truncateToWidth(describeTask(task, nowMs), columns - 1 - used);
+    const memory = (peak == null ? "" : formatBytes(peak)).padStart(memoryColumns);
+    const used = 2 + idColumns + 2 + STATE_WIDTH + 1 + 8 + 1 + memoryColumns + 2;
+    const words = truncateToWidth(describeTask(view, task, nowMs), columns - 1 - used);
     lines.push(
       `${palette.paint(style, palette.marks[task.state])} ${fitToWidth(task.spec.id, idColumns)}  ${palette.paint(
         style,
@@ -58,7 +62,7 @@ function describeState(view: RunView, options: StatusOptions): string {
     return palette.paint(style, `${view.outcome.status} in ${formatDuration(tookMs)}`);
   }
   if (!options.isDriven) {
-    return palette.paint("yellow", "interrupted: no supervisor drives it; `bulkhead serve` goes on with it");
+    return palette.paint("yellow", "interrupted: no supervisor drives it");
   }
   return palette.paint(
     "cyan",

@@ -16,10 +16,10 @@ export function describePatch(summary: PatchSummary): string {
 }
 
 /** One line on how a task stands, for a table or a live view. Plain text, safe to show. */
-export function describeTask(task: TaskView, nowMs: number): string {
+export function describeTask(view: RunView, task: TaskView, nowMs: number): string {
   switch (task.state) {
     case "waiting":
-      return task.spec.dependsOn.length === 0 ? "ready" : `waits for ${task.spec.dependsOn.join(", ")}`;
+      return describeWaiting(view, task);
     case "running":
       return describeRunning(task);
     case "retrying": {
@@ -37,13 +37,22 @@ export function describeTask(task: TaskView, nowMs: number): string {
   }
 }
 
+const MAX_NAMED_DEPENDENCIES = 4;
+
+function describeWaiting(view: RunView, task: TaskView): string {
+  const open = task.spec.dependsOn.filter((id) => view.tasks.get(id)?.state !== "succeeded");
+  if (open.length === 0) return "ready";
+  const named = open.slice(0, MAX_NAMED_DEPENDENCIES).join(", ");
+  return `waits for ${named}${open.length > MAX_NAMED_DEPENDENCIES ? ` and ${open.length - MAX_NAMED_DEPENDENCIES} more` : ""}`;
+}
+
 function describeRunning(task: TaskView): string {
   if (task.stopOrdered !== null) {
     return task.stopOrdered === "timeout" ? "time limit passed, stopping" : "stopping";
   }
   if (task.status !== null) {
     const percent = task.status.percent === null ? "" : `${Math.round(task.status.percent)} % `;
-    return sanitizeForTerminal(`${percent}${task.status.message ?? task.status.state}`);
+    return percent + sanitizeForTerminal(task.status.message ?? task.status.state).trim();
   }
   if (task.containerId !== null) return "";
   return task.driver === null ? "preparing the workspace" : "starting the container";
