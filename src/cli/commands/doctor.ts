@@ -58,5 +58,5 @@ function summary(checks: readonly DoctorCheck[]): string {
   const count = (state: DoctorCheck["state"]) => checks.filter((check) => check.state === state).length;
   const [bad, doubtful] = [count("fail"), count("warn")];
   if (bad > 0) return `not fit: ${bad} of ${checks.length} checks failed`;
-  return doubtful > 0 ? `fit, with ${doubtful} warnings` : "fit";
+  return doubtful > 0 ? `fit, with ${doubtful} of ${checks.length} checks to look at` : "fit";
 }

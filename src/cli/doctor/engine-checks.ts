@@ -6,23 +6,19 @@ import {
   type ImageState,
   type Toolbox,
 } from "../../sandbox/engine-setup.ts";
-import type { Engine, EngineInfo } from "../../sandbox/sandbox.ts";
+import { type Engine, type EngineInfo, LABELS } from "../../sandbox/sandbox.ts";
 import { ensureToolbox } from "../../sandbox/toolbox.ts";
+import { probeOverlay } from "../../workspace/choose-driver.ts";
+import { DEFAULT_IMAGE } from "../commands/setup.ts";
 import type { CliContext } from "../context.ts";
 import { type DoctorCheck, failed, failedBy, passed, warned } from "./doctor-check.ts";
-import { type ProbeReport, probeSandbox } from "./probe-sandbox.ts";
+import { PROBE_STATE, type ProbeReport, probeSandbox } from "./probe-sandbox.ts";
 
 /** What doctor needs of the drivers; compose.ts passes the real ones. */
 export interface DoctorDeps {
   findEngine(env: CliContext["env"], options: { explicit?: string }): Promise<EngineSearch>;
   checkImage(request: Omit<ImageRequest, "report">): Promise<ImageState>;
   openEngine(found: EngineFound): Promise<Engine> | Engine;
-  /** Whether attempts get an overlay on this engine, or why a copy. */
-  chooseWorkspace(
-    engine: Engine,
-    context: CliContext,
-    image: string,
-  ): Promise<{ readonly driver: "overlay" | "copy"; readonly why: string }>;
 }
 
 export interface EngineReport {
@@ -55,7 +51,7 @@ export async function checkEngine(
     const canRun = (await engine.inspectImage(options.image)) !== null && toolbox.found !== null;
     if (!canRun || toolbox.found === null) return { checks, info, caps: [] };
     const probe = await probeSandbox(engine, info, options.image, toolbox.found, context);
-    const workspace = await checkWorkspace(engine, context, deps, options.image);
+    const workspace = await checkWorkspace(engine, info, options.image, context);
     return { checks: [...checks, workspace, ...probe.checks], info, caps: probe.caps };
   } catch (cause) {
     const check = failedBy("engine", cause, "see the engine's own log");
@@ -97,7 +93,13 @@ async function checkImageState(found: EngineFound, deps: DoctorDeps, image: stri
         "run `bulkhead setup`",
       );
     case "missing":
-      return failed("image", `the engine does not have ${image}`, "run `bulkhead setup`");
+      return failed(
+        "image",
+        `the engine does not have ${image}`,
+        image === DEFAULT_IMAGE
+          ? "run `bulkhead setup`"
+          : `run \`docker pull ${image}\` or \`docker load\` it`,
+      );
   }
 }
 
@@ -110,17 +112,25 @@ async function checkToolbox(context: CliContext): Promise<{ check: DoctorCheck; 
   }
 }
 
+/** Tries the real thing: mounts an overlay and has the engine mount one. */
 async function checkWorkspace(
   engine: Engine,
-  context: CliContext,
-  deps: DoctorDeps,
+  info: EngineInfo,
   image: string,
+  context: CliContext,
 ): Promise<DoctorCheck> {
-  try {
-    const { driver, why } = await deps.chooseWorkspace(engine, context, image);
-    if (driver === "overlay") return passed("workspace", `overlay: ${why}`);
-    return warned("workspace", `copy: ${why}`, "fine, but each attempt pays for copying the tree");
-  } catch (cause) {
-    return failedBy("workspace", cause, "check the state directory");
-  }
+  const { sharesFilesystem } = info;
+  const { stateDir, cacheDir } = context;
+  const labels = { [LABELS.state]: PROBE_STATE };
+  const verdict = await probeOverlay({
+    volumes: engine,
+    sharesFilesystem,
+    stateDir,
+    cacheDir,
+    image,
+    labels,
+  });
+  if (verdict.usable) return passed("workspace", "overlays work: a snapshot costs milliseconds");
+  const hint = "runs work all the same, but each attempt pays for copying the tree";
+  return warned("workspace", `snapshots are copies: ${verdict.why}`, hint);
 }

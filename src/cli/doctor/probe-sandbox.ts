@@ -14,7 +14,7 @@ import { type DoctorCheck, failed, failedBy, passed, warned } from "./doctor-che
 const ANSWER_LIMIT_MS = 20_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** Stands where runs have the id of their state directory, so that no supervisor takes the probe for its own. */
-const PROBE_STATE = "doctor";
+export const PROBE_STATE = "doctor";
 
 /** Every cap asked for at once, each at a size that any machine has. The workspace cap belongs to a workspace, not to a probe. */
 const MIB = 1024 ** 2;

@@ -64,8 +64,9 @@ async function pull(engine: Docker, name: string): Promise<string | null> {
     return (await followProgress(stream, { stallMs: PULL_STALL_MS })).error;
   } catch (cause) {
     if (stop.signal.aborted) return `no answer within ${PULL_STALL_MS / 1000} s`;
-    const said = (cause as { json?: { message?: unknown } }).json?.message;
-    return firstLine(typeof said === "string" ? said : String(cause)).trim();
+    // The library puts the status in front of the engine's own words.
+    const said = cause instanceof Error ? cause.message : String(cause);
+    return firstLine(said.replace(/^\(HTTP code \d+\) [^-]* - /, "")).trim();
   } finally {
     clearTimeout(late);
   }

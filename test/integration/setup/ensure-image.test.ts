@@ -8,28 +8,18 @@ import { findEngine } from "../../../src/sandbox/docker/find-engine.ts";
 const tag = `bulkhead-test/image:${randomBytes(4).toString("hex")}`;
 let endpoint = "";
 let docker: Docker;
-let baseImage = "";
+const baseImage = "bulkhead/agent:latest";
 
 beforeAll(async () => {
   const found = await findEngine(process.env);
   if (found.endpoint === null) throw new Error(`these tests need an engine: ${JSON.stringify(found.tried)}`);
   endpoint = found.endpoint;
   docker = new Docker({ socketPath: endpoint.replace("unix://", "") });
-  // Any image with the tools makes a base that needs no network; setup has built one.
-  const candidates = ["bulkhead/agent:latest", "bulkhead-dev:base"];
-  const present = await Promise.all(
-    candidates.map((name) =>
-      docker
-        .getImage(name)
-        .inspect()
-        .then(
-          () => name,
-          () => null,
-        ),
-    ),
-  );
-  baseImage = present.find((name) => name !== null) ?? "";
-  expect(baseImage, "run `npm run setup` first").not.toBe("");
+  // An image with the tools makes a base that needs no network; setup has built this one.
+  expect(
+    await checkImage({ endpoint, tag: baseImage, baseImage: null }),
+    "run `npm run setup` first",
+  ).not.toBe("missing");
 });
 afterAll(async () => {
   await docker
@@ -65,7 +55,7 @@ test("builds once, then finds it up to date, and the image is what attempts need
   expect(await checkImage(request)).toBe("missing");
   const built = await ensureImage(request);
   expect(built).toMatchObject({ tag, how: "built", id: expect.stringMatching(/^sha256:/) as string });
-  expect(lines.some((line) => line.includes("Step 2/"))).toBe(true);
+  expect(lines.some((line) => line.includes("Step 3/"))).toBe(true);
 
   const again = await ensureImage(request);
   expect(again).toEqual({ ...built, how: "present" });
