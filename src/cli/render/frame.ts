@@ -36,7 +36,7 @@ export function renderFrame(
 ): string[] {
   // One column is left free: a character in the last one makes some terminals wrap at once.
   const columns = Math.max(19, options.columns - 1);
-  const room = Math.max(1, options.rows - 3);
+  const room = Math.max(1, options.rows - 2);
   const all = [...view.tasks.values()];
   const shown = all.length <= room ? all : chooseTasks(all, room - 1);
   const idColumns = Math.min(

@@ -102,7 +102,8 @@ async function showLive(source: ViewSource, options: LiveViewOptions): Promise<R
         if (item.event.type === "attempt-started") details.delete(item.event.taskId);
         if (item.event.type === "warning-raised") {
           const text = sanitizeForTerminal(item.event.message);
-          screen.printAbove(options.palette.paint("yellow", `warning: ${item.event.taskId ?? ""} ${text}`));
+          const who = item.event.taskId === null ? "" : `${item.event.taskId}: `;
+          screen.addAbove(options.palette.paint("yellow", `warning: ${who}${text}`));
         }
       } else takeSample(details, item);
       pacer.request();
@@ -186,8 +187,8 @@ function createPacer(work: () => void): { request(): void; stop(): void } {
 
 interface Screen {
   draw(lines: readonly string[]): void;
-  /** Prints a line that stays, above what is redrawn. */
-  printAbove(line: string): void;
+  /** A line that stays, above what is redrawn; written with the next draw. */
+  addAbove(line: string): void;
   /** What stands on the screen is not certain any more: the next draw writes all of it. */
   forget(): void;
   clear(): void;
@@ -196,31 +197,40 @@ interface Screen {
 /** The lines at the bottom of a terminal that belong to the view. */
 function createScreen(stdout: NodeJS.WritableStream): Screen {
   let shown: readonly string[] = [];
+  let above: string[] = [];
   let isCertain = true;
   const up = (count: number): string => (count === 0 ? "" : `\x1b[${count}A`);
-  const erase = (): string => `${up(shown.length)}\r\x1b[J`;
+  /** Takes the view off the screen and prints what is to stay in its place. */
+  const erase = (): string => {
+    const stays = above.map((line) => `${line}\n`).join("");
+    const erased = shown.length === 0 ? "" : `${up(shown.length)}\r\x1b[J`;
+    shown = [];
+    above = [];
+    isCertain = true;
+    return erased + stays;
+  };
   return {
     draw(lines) {
-      if (isCertain && lines.length === shown.length && lines.every((line, i) => line === shown[i])) return;
-      let out = isCertain ? up(shown.length) : erase();
-      if (!isCertain) shown = [];
+      let out = "";
+      if (!isCertain || above.length > 0) out = erase();
+      else if (lines.length === shown.length && lines.every((line, i) => line === shown[i])) return;
+      else out = up(shown.length);
+      const old = shown;
       lines.forEach((line, i) => {
-        out += line === shown[i] ? "\n" : `\r${line}\x1b[K\n`;
+        out += line === old[i] ? "\n" : `\r${line}\x1b[K\n`;
       });
-      if (lines.length < shown.length) out += "\x1b[J";
+      if (lines.length < old.length) out += "\x1b[J";
       shown = lines;
-      isCertain = true;
       stdout.write(out);
     },
-    printAbove(line) {
-      stdout.write(`${erase()}${line}\n${shown.map((old) => `${old}\n`).join("")}`);
+    addAbove(line) {
+      above.push(line);
     },
     forget() {
       isCertain = false;
     },
     clear() {
-      if (shown.length > 0) stdout.write(erase());
-      shown = [];
+      stdout.write(erase());
     },
   };
 }

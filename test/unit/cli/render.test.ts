@@ -115,7 +115,8 @@ describe("renderFrame", () => {
       "▸ task-500   0:01                   preparing the workspace",
       "· task-0                            ready",
       "· task-1                            ready",
-      "  and 996 more tasks",
+      "· task-2                            ready",
+      "  and 995 more tasks",
     ]);
   });
 
