@@ -5,7 +5,8 @@ import { z } from "zod";
  * ASCII letters, digits, `_`, `-` and `.`, starting with a letter or digit, at most 64 characters, no `..`,
  * not ending in `.` or `.lock` (git refuses both in a ref).
  */
-const ID_PATTERN = /^[A-Za-z0-9](?!.*\.\.)[A-Za-z0-9._-]{0,63}(?<!\.|\.lock)$/;
+// No lookbehind: the pattern goes into the JSON Schema too, and not every validator's regular expressions have it.
+const ID_PATTERN = /^(?!.*\.\.)(?!.*\.(?:lock)?$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export const taskIdSchema = z
   .string()

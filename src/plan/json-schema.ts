@@ -35,11 +35,12 @@ function convert(schema: z.ZodType): JsonSchema {
 function taskJsonSchema(): JsonSchema {
   return {
     ...convert(taskSchema),
-    allOf: [
-      { oneOf: [{ required: ["id"] }, { required: ["task_id"] }] },
-      { oneOf: [{ required: ["run"] }, { required: ["command"] }, { required: ["prompt"] }] },
-    ],
+    allOf: [exactlyOne("id", "task_id"), exactlyOne("run", "command", "prompt")],
   };
+}
+
+function exactlyOne(...names: readonly string[]): JsonSchema {
+  return { oneOf: names.map((name) => ({ type: "object", properties: { [name]: {} }, required: [name] })) };
 }
 
 /** A plan file may be a task, a list of tasks, or a map around a list of tasks. */

@@ -15,7 +15,7 @@ export interface JsonText {
 }
 
 /** Deeper nesting has no use in a plan and would end in a stack overflow. */
-const MAX_DEPTH = 64;
+export const MAX_DEPTH = 64;
 const SPACE = /[ \t\n\r]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;

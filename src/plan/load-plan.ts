@@ -39,7 +39,8 @@ export async function loadPlan(
     else problems.push(...parsed.error);
   };
 
-  if (request.inputs.length === 0) problems.push(inputProblem("<plan>", "no file, folder or - was named"));
+  if (request.inputs.length === 0)
+    problems.push(inputProblem("<plan>", "no file, folder or - was named; give at least one"));
   const seen = new Set<string>();
   for (const input of request.inputs) {
     if (input === "-") {

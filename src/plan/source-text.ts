@@ -1,6 +1,6 @@
-import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
 import { err, ok, type Result } from "../util/result.ts";
-import { parseJsonText } from "./json-text.ts";
+import { MAX_DEPTH, parseJsonText } from "./json-text.ts";
 import { formatPath, type PlanProblem } from "./plan-problem.ts";
 
 /** One document of a file: its plain value, and the line of each of its parts. */
@@ -16,6 +16,7 @@ export type TextFormat = "json" | "yaml" | "auto";
 /** An alias bomb repeats a few anchors many times; people repeat them a handful of times. */
 const MAX_ALIAS_COUNT = 50;
 const MAX_REPORTED = 20;
+const TOO_DEEP = `nested more than ${MAX_DEPTH} deep`;
 
 /** Parses the text of a file into its documents. Nothing in it is executed, resolved or included. */
 export function parseSourceText(
@@ -23,8 +24,7 @@ export function parseSourceText(
   file: string,
   format: TextFormat,
 ): Result<readonly SourceDocument[], readonly PlanProblem[]> {
-  if (text.trim() === "")
-    return err([problemAt(file, undefined, "is empty", "a task needs at least id and run")]);
+  if (text.trim() === "") return err([emptyProblem(file)]);
   if (format === "json") return parseJson(text, file, false);
   if (format === "yaml" || !/^\s*[[{]/.test(text)) return parseYaml(text, file);
   const json = parseJson(text, file, true);
@@ -57,24 +57,34 @@ function parseJson(
 
 function parseYaml(text: string, file: string): Result<readonly SourceDocument[], readonly PlanProblem[]> {
   const lines = new LineCounter();
-  const parsed = parseDocuments(text, file, lines);
-  if (!parsed.ok) return err([parsed.error]);
-  const documents = parsed.value;
+  const documents = parseAllDocuments(text, {
+    lineCounter: lines,
+    // The library compares each key with all before it; `checkTree` is linear.
+    uniqueKeys: false,
+    merge: false,
+    prettyErrors: false,
+    logLevel: "error",
+  });
+  if (!Array.isArray(documents)) return err([emptyProblem(file)]);
   const problems: PlanProblem[] = [];
   const result: SourceDocument[] = [];
   for (const document of documents) {
     // A warning is a tag that nobody resolves: its value would silently be something else than was written.
     for (const fault of [...document.errors, ...document.warnings].slice(0, MAX_REPORTED)) {
       const { line, col } = lines.linePos(fault.pos[0]);
+      if (fault.code === "RESOURCE_EXHAUSTION") {
+        problems.push(problemAt(file, line, TOO_DEEP));
+        break;
+      }
       problems.push(problemAt(file, line, `not valid YAML at column ${col}: ${lowerFirst(fault.message)}`));
     }
     if (document.errors.length > 0 || document.warnings.length > 0) continue;
     if (document.contents === null || (isScalar(document.contents) && document.contents.value === null))
       continue;
     const root: Node = document.contents;
-    const repeated = findRepeatedKeys(root, lines, file);
-    problems.push(...repeated);
-    if (repeated.length > 0) continue;
+    const faults = checkTree(root, lines, file);
+    problems.push(...faults);
+    if (faults.length > 0) continue;
     const value = toPlain(document, file);
     if (!value.ok) problems.push(value.error);
     else {
@@ -82,43 +92,43 @@ function parseYaml(text: string, file: string): Result<readonly SourceDocument[]
     }
   }
   if (problems.length > 0) return err(problems);
-  if (result.length === 0)
-    return err([problemAt(file, undefined, "is empty", "a task needs at least id and run")]);
+  if (result.length === 0) return err([emptyProblem(file)]);
   return ok(result);
 }
 
-/** The parser descends recursively: nesting without end is a RangeError of the stack, and the writer's fault. */
-function parseDocuments(
-  text: string,
-  file: string,
-  lineCounter: LineCounter,
-): Result<readonly Document.Parsed[], PlanProblem> {
-  try {
-    // uniqueKeys of the library compares each key with all before it; `findRepeatedKeys` is linear.
-    const options = {
-      lineCounter,
-      uniqueKeys: false,
-      merge: false,
-      prettyErrors: false,
-      logLevel: "error",
-    } as const;
-    const documents = parseAllDocuments(text, options);
-    return ok(Array.isArray(documents) ? documents : []);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    return err(problemAt(file, undefined, "is nested too deep"));
-  }
+interface OpenNode {
+  readonly node: unknown;
+  readonly path: readonly PropertyKey[];
+  /** Anchors of the nodes around it. */
+  readonly anchors: readonly string[];
 }
 
-/** A key given twice would drop the first in silence. */
-function findRepeatedKeys(root: Node, lines: LineCounter, file: string): readonly PlanProblem[] {
+/**
+ * A key given twice would drop the first in silence; nesting without end, or an alias inside of what it stands for, would run out of
+ * stack further on.
+ */
+function checkTree(root: Node, lines: LineCounter, file: string): readonly PlanProblem[] {
   const problems: PlanProblem[] = [];
-  const open: { node: unknown; path: readonly PropertyKey[] }[] = [{ node: root, path: [] }];
+  const open: OpenNode[] = [{ node: root, path: [], anchors: [] }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { node, path } = next;
-    if (isSeq(node))
-      for (const [index, item] of node.items.entries()) open.push({ node: item, path: [...path, index] });
-    if (!isMap(node)) continue;
+    if (path.length > MAX_DEPTH) return [problemAt(file, lineOfNode(root, path, lines), TOO_DEEP)];
+    if (isAlias(node) && next.anchors.includes(node.source)) {
+      return [
+        problemAt(
+          file,
+          lineOfNode(root, path, lines),
+          `the alias *${node.source} stands inside of its own anchor`,
+        ),
+      ];
+    }
+    if (!isMap(node) && !isSeq(node)) continue;
+    const anchors = node.anchor === undefined ? next.anchors : [...next.anchors, node.anchor];
+    if (isSeq(node)) {
+      for (const [index, item] of node.items.entries())
+        open.push({ node: item, path: [...path, index], anchors });
+      continue;
+    }
     const keys = new Set<string>();
     for (const { key, value } of node.items) {
       const name = keyName(key);
@@ -128,7 +138,7 @@ function findRepeatedKeys(root: Node, lines: LineCounter, file: string): readonl
         problems.push({ ...problemAt(file, line, "is given twice"), field: formatPath([...path, name]) });
       }
       keys.add(name);
-      if (isMap(value) || isSeq(value)) open.push({ node: value, path: [...path, name] });
+      if (!isScalar(value)) open.push({ node: value, path: [...path, name], anchors });
     }
   }
   return problems;
@@ -146,7 +156,7 @@ function toPlain(
   try {
     return ok(document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }));
   } catch (error) {
-    if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error;
+    if (!(error instanceof ReferenceError)) throw error;
     return err(
       problemAt(
         file,
@@ -197,6 +207,10 @@ function lineAt(starts: readonly number[], offset: number): { line: number; colu
 
 function lowerFirst(message: string): string {
   return message.charAt(0).toLowerCase() + message.slice(1);
+}
+
+function emptyProblem(file: string): PlanProblem {
+  return problemAt(file, undefined, "is empty", "a task needs at least id and run");
 }
 
 function problemAt(file: string, line: number | undefined, message: string, hint?: string): PlanProblem {

@@ -62,7 +62,7 @@ const COUNT_FILES = `${TASK_SCHEMA}
 id: count-files
 run: |
   mkdir -p reports
-  git ls-files | sed -n 's/.*\\.\\([A-Za-z0-9]*\\)$/\\1/p' | sort | uniq -c | sort -rn > reports/files.txt
+  git -c core.quotePath=false ls-files | sed -n 's/.*\\.\\([A-Za-z0-9]*\\)$/\\1/p' | sort | uniq -c | sort -rn > reports/files.txt
 `;
 
 const LIST_NOTES = `${TASK_SCHEMA}
@@ -72,7 +72,7 @@ const LIST_NOTES = `${TASK_SCHEMA}
 id: list-notes
 run: |
   mkdir -p reports
-  git grep -n -I -E 'TODO|FIXME' > reports/notes.txt || echo 'none' > reports/notes.txt
+  git -c core.quotePath=false grep -n -I -E 'TODO|FIXME' > reports/notes.txt || echo 'none' > reports/notes.txt
 timeout: 5m
 caps:
   memory: 512m
