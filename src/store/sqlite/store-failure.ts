@@ -54,6 +54,8 @@ function codeOfErrno(cause: unknown): number | null {
     case "EPERM":
     case "EROFS":
     case "ENOTDIR":
+    case "EEXIST":
+    case "ENOENT":
     case "EISDIR":
       return CANNOT_OPEN;
     case "EIO":

@@ -133,9 +133,9 @@ describe("every run", () => {
         const { specs, batches } = play(plan, slots, steps);
         for (const type of checkRules(specs, batches)) seen.add(type);
       }),
-      { numRuns: 1500 },
+      { numRuns: 400 },
     );
-    expect([...seen].sort()).toEqual([
+    expect([...seen].toSorted((a, b) => a.localeCompare(b))).toEqual([
       "attempt-started",
       "attempt-stop-ordered",
       "retry-scheduled",
@@ -166,7 +166,7 @@ describe("every run", () => {
         }
         expect(nextWakeMs(state)).toBeNull();
       }),
-      { numRuns: 1500 },
+      { numRuns: 400 },
     );
   });
 });

@@ -127,6 +127,12 @@ describe("retries", () => {
     expect(run.tell(succeeded("b"), 1500)).toEqual(["succeeded b", "start a#2"]);
   });
 
+  test("the time limit of an attempt that has ended wakes nobody", () => {
+    const run = begin([task("a", [], { timeoutMs: 500, retries: RETRY }), task("b", [], { timeoutMs: 800 })]);
+    run.tell(failed("a", 1, ENGINE_LOST), 100);
+    expect(nextWakeMs(run.state)).toBe(800);
+  });
+
   test("the task's own list of reasons adds to the faults of the host", () => {
     const run = begin([
       task("a", [], { retries: { ...RETRY, on: ["exit", "command-not-found"] } }),
