@@ -65,6 +65,12 @@ async function initProject(dir: string, options: InitOptions, context: CliContex
     "  edit tasks/*.yaml       your editor completes fields from tasks/.schema/",
     "  edit bulkhead.yaml      define your agents and limits",
   ];
+  if ((await statOf(join(root, ".git"))) === null) {
+    lines.push(
+      "",
+      "Note: this is not the top of a git repository, which is where bulkhead.yaml is looked for.",
+    );
+  }
   context.stdout.write(`${lines.join("\n")}\n`);
 }
 

@@ -57,6 +57,7 @@ test("what it writes is a valid configuration and a valid plan", async () => {
   const output = await init();
   expect(output).toContain("wrote tasks/write-report.yaml\n");
   expect(output).toContain("bulkhead run tasks/");
+  expect(output).toContain("not the top of a git repository");
 
   const config = await loadConfig(rig.root);
   if (!config.ok) throw new Error("the template was refused");
@@ -116,6 +117,11 @@ test("nothing is overwritten, and nothing is written half", async () => {
   expect(error.data["existing"]).toEqual(["bulkhead.yaml"]);
   expect(readdirSync(rig.root)).toEqual(["bulkhead.yaml"]);
   expect(readFileSync(join(rig.root, "bulkhead.yaml"), "utf8")).toBe("# mine\n");
+});
+
+test("at the top of a repository there is nothing to note", async () => {
+  execFileSync("git", ["init", "-q", rig.root]);
+  expect(await init()).not.toContain("Note:");
 });
 
 test("--force replaces, --json tells", async () => {
