@@ -29,7 +29,7 @@ export function registerApply(program: Command, context: CliContext, deps: Comma
     .description("Take the patches of a run over into your repository")
     .argument("[RUN]", "run id, its beginning or end, or `latest`; the newest run where it is left out")
     .argument("[TASK...]", "only these tasks and what they depend on; all that succeeded where none is named")
-    .option("--branch NAME", "make a branch of this name instead of changing the work tree")
+    .option("--branch <NAME>", "make a branch of this name instead of changing the work tree")
     .option("--dry-run", "show what would change, change nothing")
     .option("-y, --yes", "do not ask")
     .option("--json", "print JSON; needs --yes or --dry-run")

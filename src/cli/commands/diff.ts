@@ -26,7 +26,7 @@ export function registerDiff(program: Command, context: CliContext, deps: Comman
     .argument("[TASK...]", "only these tasks")
     .option("--stat", "files and lines only")
     .option("--name-only", "names of changed files only")
-    .addOption(new Option("--color WHEN", "colours").choices(["auto", "always", "never"]).default("auto"))
+    .addOption(new Option("--color <WHEN>", "colours").choices(["auto", "always", "never"]).default("auto"))
     .option("--json", "print files and lines as JSON")
     .addHelpText(
       "after",

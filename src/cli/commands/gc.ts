@@ -13,7 +13,7 @@ export function registerGc(program: Command, context: CliContext, deps: CommandD
     .command("gc")
     .description("Remove containers, volumes and workspaces that no active run needs")
     .option("--dry-run", "only say what would be removed")
-    .option("--older-than D", "remove base trees not used for this long too (7d, 12h)", parseDurationOption)
+    .option("--older-than <D>", "remove base trees not used for this long too (7d, 12h)", parseDurationOption)
     .option("--json", "print JSON")
     .addHelpText(
       "after",

@@ -18,7 +18,7 @@ export function registerGraph(program: Command, context: CliContext, deps: Comma
       "[RUN_OR_PLAN]",
       "run id, or path of a plan file or task folder; the newest run where it is left out",
     )
-    .addOption(new Option("--format FORMAT", "how to draw it").choices([...GRAPH_FORMATS]).default("text"))
+    .addOption(new Option("--format <FORMAT>", "how to draw it").choices([...GRAPH_FORMATS]).default("text"))
     .option("--json", "the same as --format json")
     .addHelpText(
       "after",

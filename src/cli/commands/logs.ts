@@ -30,7 +30,7 @@ export function registerLogs(program: Command, context: CliContext, deps: Comman
     .argument("[RUN]", "run id, its beginning or end, or `latest`; the newest run where it is left out")
     .argument("[TASK]", "only this task; all of them, each line behind its task, where it is left out")
     .option("-f, --follow", "go on until the task, or the run, has ended")
-    .option("--attempt N", "this attempt of the task; the newest one unless set", parseCount)
+    .option("--attempt <N>", "this attempt of the task; the newest one unless set", parseCount)
     .addHelpText(
       "after",
       "\nSecrets are redacted when the log is written. On a terminal control characters are taken out; piped output of one task\nis as it was written.\n\nExamples:\n  bulkhead logs\n  bulkhead logs latest auth_refactor --attempt 1\n  bulkhead logs latest auth_refactor -f",

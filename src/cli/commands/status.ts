@@ -22,7 +22,7 @@ export function registerStatus(program: Command, context: CliContext, deps: Comm
     .description("Show how a run stands, task by task, or list the runs")
     .argument("[RUN]", "run id, its beginning or end, or `latest`; the newest run where it is left out")
     .option("-a, --all", "list runs, newest first")
-    .option("-n, --limit N", "how many runs to list", parseCount, 20)
+    .option("-n, --limit <N>", "how many runs to list", parseCount, 20)
     .option("--json", "print JSON")
     .addHelpText(
       "after",
