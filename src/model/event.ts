@@ -46,6 +46,7 @@ export type Decision =
       readonly attempt: number;
       readonly because: "timeout" | "cancelled";
     }
+  /** `attempt` is the one that failed; the next starts when `dueMs` has passed and a slot is free. */
   | {
       readonly type: "retry-scheduled";
       readonly taskId: TaskId;

@@ -209,6 +209,24 @@ describe.each(implementations)("event store: $name", ({ open }) => {
       expect(second).toEqual([1, 2, 3, 4]);
     });
 
+    test("what a listener throws fails neither the append nor the other listeners, and surfaces as uncaught", async () => {
+      const others = process.listeners("uncaughtException");
+      process.removeAllListeners("uncaughtException");
+      try {
+        const surfaced = new Promise((resolve) => process.once("uncaughtException", resolve));
+        const heard: number[] = [];
+        store.subscribe(() => {
+          throw new Error("a bug of the listener");
+        });
+        store.subscribe(({ seq }) => heard.push(seq));
+        expect(store.append(RUN_A, [warning("1")])).toHaveLength(1);
+        expect(heard).toEqual([1]);
+        expect(await surfaced).toMatchObject({ message: "a bug of the listener" });
+      } finally {
+        for (const other of others) process.on("uncaughtException", other);
+      }
+    });
+
     test("an event is on disk before it is told", () => {
       const other = open(directory, () => nowMs);
       const seen: string[][] = [];
