@@ -14,6 +14,7 @@ import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { rpcError } from "../protocol/json-rpc.ts";
 import type { Logger } from "../util/logger.ts";
 import { err, ok } from "../util/result.ts";
+import { createSemaphore } from "../util/semaphore.ts";
 import { createArtifactAllowance } from "./artifact-allowance.ts";
 import type { BusDenial, BusFile, BusPort, CallerBus } from "./bus.ts";
 import { createDispatcher, defineMethod, type MethodOutcome } from "./dispatch.ts";
@@ -43,6 +44,8 @@ export const DEFAULT_BUS_LIMITS: BusLimits = {
   maxArtifactBytesInAll: 64 * 1024 * 1024,
 };
 
+/** Calls of one attempt that read or write files, at once; the rest of them waits its turn. */
+const DISK_CALLS_AT_ONCE = 4;
 /** Refused calls are logged at most this often; a flood must not fill the log. */
 const REFUSED_LOGGED_EVERY_MS = 1000;
 
@@ -83,6 +86,7 @@ export function createCallerBus(
 
 function createMethods(caller: AttemptKey, port: BusPort, limits: BusLimits) {
   const allowance = createArtifactAllowance(limits.maxArtifacts, limits.maxArtifactBytesInAll);
+  const disk = createSemaphore(DISK_CALLS_AT_ONCE);
   const { register, status, progress, log, error, get_file, put_artifact, context, describe, ping } =
     BUS_METHODS;
   return {
@@ -107,7 +111,7 @@ function createMethods(caller: AttemptKey, port: BusPort, limits: BusLimits) {
       return accepted;
     }),
     get_file: defineMethod(get_file.params, async ({ task_id, path, encoding }) => {
-      const file = await port.getFile(caller, task_id, path);
+      const file = await disk.use(() => port.getFile(caller, task_id, path));
       return file.ok ? encodeFile(file, encoding, limits.maxFileBytes) : deny(file);
     }),
     put_artifact: defineMethod(put_artifact.params, async ({ name, content, encoding }) => {
@@ -115,10 +119,13 @@ function createMethods(caller: AttemptKey, port: BusPort, limits: BusLimits) {
       if (bytes === undefined) return notBase64;
       const held = allowance.reserve(name, bytes.length);
       if (!held.ok) return err(rpcError("quota", held.error));
-      const stored = await port.putArtifact(caller, { name, content: bytes }).catch((cause: unknown) => {
-        held.value.giveBack();
-        throw cause;
-      });
+      const artifact = { name, content: bytes };
+      const stored = await disk
+        .use(() => port.putArtifact(caller, artifact))
+        .catch((cause: unknown) => {
+          held.value.giveBack();
+          throw cause;
+        });
       if ("ok" in stored) {
         held.value.giveBack();
         return deny(stored);

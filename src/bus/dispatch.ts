@@ -108,7 +108,7 @@ export function createDispatcher<C = unknown>(
       } else id = parsed.error.id;
       if (retryAfterMs > 0) {
         // Held back, so that a flooding connection fills its in-flight bound and is no longer read.
-        await pause(Math.min(retryAfterMs, MAX_PENALTY_MS));
+        await pause(penaltyMs(retryAfterMs));
         const message = `calls come faster than this door's rate; try again in ${retryAfterMs} ms`;
         reply = refuse(id, rpcError("rate-limited", message, { retryAfterMs }));
       } else if (parsed.ok) {
@@ -181,6 +181,11 @@ function unknownMethod(name: string, known: readonly string[]): RpcError {
     message: `there is no method ${shown}; ${hint}`,
     data: { reason: "method-not-found", ...(nearest === undefined ? {} : { nearest }) },
   };
+}
+
+/** Spread out, or a thousand refused calls would come back in one turn of the event loop. */
+function penaltyMs(retryAfterMs: number): number {
+  return Math.ceil(Math.min(retryAfterMs + MAX_PENALTY_MS / 2, MAX_PENALTY_MS) * (0.5 + Math.random() / 2));
 }
 
 function pause(ms: number): Promise<void> {
