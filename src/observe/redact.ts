@@ -70,11 +70,14 @@ export function createRedactor(secrets: readonly string[]): Redactor {
       const fresh = toBuffer(chunk);
       const bytes = held.length === 0 ? fresh : Buffer.concat([held, fresh]);
       const base = heldAt;
+      // A local: this loop sees every byte of every attempt.
+      let current = state;
       for (let i = held.length; i < bytes.length; i += 1) {
-        state = next[state * classes + (classOf[bytes[i] ?? 0] ?? 0)] ?? 0;
-        const length = matched[state] ?? 0;
+        current = next[current * classes + (classOf[bytes[i] as number] as number)] as number;
+        const length = matched[current] as number;
         if (length > 0) find(base + i + 1 - length, base + i + 1);
       }
+      state = current;
       const undecided = base + bytes.length - (depth[state] ?? 0);
       // Bytes of a secret are decided, also when a longer one may go on from them: their mark can go out now.
       heldAt = spans.find((span) => span.start <= undecided && undecided < span.end)?.end ?? undecided;

@@ -17,16 +17,16 @@ export function secretForms(secret: string): Buffer[] {
     const bytes = typeof form === "string" ? Buffer.from(form, "utf8") : form;
     if (bytes.length >= MIN_SECRET_CHARS) forms.set(bytes.toString("latin1"), bytes);
   };
-  const text = secret.toWellFormed();
-  for (const whole of new Set([text, text.replace(/\r?\n/g, "\r\n"), text.replace(/\r?\n$/, "")])) {
-    add(whole);
-    for (const form of base64Forms(Buffer.from(whole, "utf8"))) add(form);
-    const percent = encodeURIComponent(whole);
-    add(percent);
-    add(percent.replace(/%20/g, "+"));
-    add(percent.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()));
-    add(JSON.stringify(whole).slice(1, -1));
-  }
+  // A line end behind it (a file's last) is no part of the secret; what is said of the rest holds with and without it.
+  const text = secret.toWellFormed().replace(/\r?\n$/, "");
+  add(text);
+  add(text.replace(/\r?\n/g, "\r\n"));
+  for (const form of base64Forms(Buffer.from(text, "utf8"))) add(form);
+  const percent = encodeURIComponent(text);
+  add(percent);
+  add(percent.replace(/%20/g, "+"));
+  add(percent.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()));
+  add(JSON.stringify(text).slice(1, -1));
   const lines = text.split(/\r?\n/);
   if (lines.length > 1) {
     for (const line of lines) {

@@ -98,9 +98,9 @@ describe("createRedactor", () => {
   test("finds a secret of several lines whole, JSON-escaped, with CRLF, and line by line when indented", () => {
     const key =
       "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\nEFAASCBKcwggSjAgEAAoIBAQDZ\n-----END KEY-----\n";
-    expect(redact([key], `<${key}>`).toString()).toBe("<[redacted]>");
-    expect(redact([key], JSON.stringify({ key })).toString()).toBe('{"key":"[redacted]"}');
-    expect(redact([key], `<${key.replaceAll("\n", "\r\n")}>`).toString()).toBe("<[redacted]>");
+    expect(redact([key], `<${key}>`).toString()).toBe("<[redacted]\n>");
+    expect(redact([key], JSON.stringify({ key })).toString()).toBe('{"key":"[redacted]\\n"}');
+    expect(redact([key], `<${key.replaceAll("\n", "\r\n")}>`).toString()).toBe("<[redacted]\r\n>");
     expect(redact([key], key.replace(/^/gm, "  | ")).toString()).toBe(
       "  | -----BEGIN KEY-----\n  | [redacted]\n  | [redacted]\n  | -----END KEY-----\n  | ",
     );
