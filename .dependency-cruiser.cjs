@@ -31,7 +31,7 @@ module.exports = {
     {
       name: "drivers-built-in-compose-only",
       severity: "error",
-      from: { path: "^src/(cli|web)/", pathNot: "^src/cli/compose\\.ts$" },
+      from: { path: "^src/(cli|web)/", pathNot: "^src/cli/compose[a-z-]*\\.ts$" },
       to: { path: `^src/(${PARTS})/[^/]+/` },
     },
   ],
