@@ -19,7 +19,7 @@ import type { Engine, EngineInfo, RunningSandbox, SandboxExit } from "../sandbox
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import { attemptDir, outputLogPath } from "../util/state-layout.ts";
-import type { Workspace, WorkspaceDriver } from "../workspace/workspace.ts";
+import type { ObjectStore, Workspace, WorkspaceDriver } from "../workspace/workspace.ts";
 import { type AttemptFiles, makePrivateDir, writeAttemptFiles } from "./attempt-files.ts";
 import type { AttemptHandle, AttemptListener, AttemptRequest, AttemptResult, Executor } from "./executor.ts";
 import { linkManifest } from "./link-manifest.ts";
@@ -41,7 +41,7 @@ export interface LocalExecutorDeps {
   readonly engineInfo: EngineInfo;
   readonly repositories: Repositories;
   /** The driver for a run: forced by its settings or chosen by a probe. Throws RunnerError where a forced one cannot serve. */
-  driverFor(settings: RunSettings): Promise<WorkspaceDriver>;
+  driverFor(settings: RunSettings, store: ObjectStore, image: string): Promise<ChosenDriver>;
   readonly openDoor: OpenDoor;
   busFor(key: AttemptKey, context: () => unknown): CallerBus;
   openOutput(
@@ -55,6 +55,12 @@ export interface LocalExecutorDeps {
   newDoorId(): string;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+export interface ChosenDriver {
+  readonly driver: WorkspaceDriver;
+  /** Why the faster driver does not serve here; null where it does, or the person chose. */
+  readonly note: string | null;
 }
 
 interface Control {
@@ -158,11 +164,14 @@ async function perform(
       parents: request.parents,
       filter: task.files,
       repository: settings.repository,
+      runId: key.runId,
     });
     if (!made.ok) throw new AttemptFailed(made.error);
     const dir = attemptDir(deps.stateDir, key);
     await makePrivateDir(dir);
-    const driver = await deps.driverFor(settings);
+    const { driver, note } = await deps.driverFor(settings, store, image.id);
+    if (note !== null) listener.warning(note);
+    for (const warning of made.value.warnings ?? []) listener.warning(warning);
     const opened = await driver.open({
       key,
       snapshot: made.value,
@@ -193,6 +202,7 @@ async function perform(
         stateId: deps.stateId,
         volume: workspace.volume,
         devicePath: workspace.devicePath,
+        diskCap: workspace.diskCap ?? "none",
         doorDir,
         toolboxDir: deps.toolboxDir,
         hostsFile: deps.hostsFile,

@@ -19,6 +19,8 @@ export interface SandboxPlaces {
   readonly stateId: string;
   readonly volume: string;
   readonly devicePath: string | null;
+  /** Whether the workspace lies on a file system of the size that `caps.disk` asks for. */
+  readonly diskCap: "hard" | "none";
   readonly doorDir: string;
   readonly toolboxDir: string;
   readonly hostsFile: string;
@@ -75,6 +77,8 @@ export function buildSandboxSpec(request: AttemptRequest, places: SandboxPlaces)
     workingDir: INSIDE.workspace,
     mounts,
     caps: task.caps,
+    diskEnforced:
+      places.diskCap === "hard" && task.caps.diskBytes !== null ? { bytes: task.caps.diskBytes } : null,
     innerTimeoutMs: task.timeoutMs + INNER_TIMEOUT_GRACE_MS,
     ioDevicePath: places.devicePath,
     labels: attemptLabels(places.stateId, key),

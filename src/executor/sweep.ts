@@ -3,23 +3,29 @@ import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { LABELS } from "../sandbox/sandbox.ts";
+import { type Engine, LABELS } from "../sandbox/sandbox.ts";
+import type { Clock } from "../util/clock.ts";
 import { baseTreesDir } from "../util/state-layout.ts";
 import type { SweepRequest, SweptItem } from "./executor.ts";
-import type { LocalExecutorDeps } from "./local-executor.ts";
 
 const run = promisify(execFile);
 
 /** Parts of an attempt directory that hold a workspace; the log and artifacts beside them are kept. */
 const WORKSPACE_DIRS = ["upper", "work", "merged", "disk", "disk.img"];
 
+interface SweepDeps {
+  readonly engine: Engine;
+  readonly stateDir: string;
+  readonly stateId: string;
+  readonly cacheDir: string;
+  readonly clock: Clock;
+}
+
 /**
  * Builds the clean-up by label and owner (never by name): containers in any state, volumes, mounts, workspace and door
  * directories of this state directory that belong to no active run, and base trees nobody used for a while.
  */
-export function createSweep(
-  deps: Pick<LocalExecutorDeps, "engine" | "stateDir" | "stateId" | "cacheDir" | "clock">,
-): (request: SweepRequest) => Promise<readonly SweptItem[]> {
+export function createSweep(deps: SweepDeps): (request: SweepRequest) => Promise<readonly SweptItem[]> {
   return async (request) => {
     const items: SweptItem[] = [];
     const remove = async (item: SweptItem, work: () => Promise<unknown>): Promise<void> => {
