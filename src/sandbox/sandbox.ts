@@ -137,8 +137,8 @@ export interface Engine {
   listVolumes(
     labels: Readonly<Record<string, string>>,
   ): Promise<ReadonlyArray<{ name: string; labels: Readonly<Record<string, string>> }>>;
-  /** Unpacks a tar stream into `path` (must lie in a volume) of a throw-away container that mounts the volume. */
-  putArchive(volume: string, image: string, tar: NodeJS.ReadableStream): Promise<void>;
+  /** Unpacks a tar stream into `path` (must lie in a volume) of a throw-away container that mounts the volume. `rootUid` owns its top. */
+  putArchive(volume: string, image: string, tar: NodeJS.ReadableStream, rootUid?: number): Promise<void>;
   /** Streams the content of the volume as tar, through a throw-away container. */
   getArchive(volume: string, image: string): Promise<NodeJS.ReadableStream>;
   close(): Promise<void>;

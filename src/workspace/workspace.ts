@@ -20,7 +20,8 @@ export interface VolumePort {
     driverOptions?: Readonly<Record<string, string>>;
   }): Promise<void>;
   removeVolume(name: string): Promise<void>;
-  putArchive(volume: string, image: string, tar: NodeJS.ReadableStream): Promise<void>;
+  /** `rootUid` becomes owner of the volume's top directory, which an archive's own `./` entry does not reach on every engine. */
+  putArchive(volume: string, image: string, tar: NodeJS.ReadableStream, rootUid?: number): Promise<void>;
   getArchive(volume: string, image: string): Promise<NodeJS.ReadableStream>;
 }
 

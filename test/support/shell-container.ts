@@ -4,6 +4,8 @@ import Docker from "dockerode";
 /** The engine's API without bulkhead in between: what a test looks with. */
 export const docker = new Docker({ socketPath: "/var/run/docker.sock" });
 
+const NO_COPY = { NoCopy: true } as NonNullable<Docker.MountSettings["VolumeOptions"]>;
+
 /** An image that the engine has, with git in it. */
 export async function testImage(): Promise<string> {
   const wanted = [process.env["BULKHEAD_TEST_IMAGE"], "bulkhead/agent:latest", "bulkhead-dev:base"];
@@ -33,7 +35,8 @@ export async function runInVolume(options: {
       NetworkMode: "none",
       CapDrop: ["ALL"],
       Tmpfs: { "/tmp": "rw,mode=1777" },
-      Mounts: [{ Type: "volume", Source: options.volume, Target: "/workspace" }],
+      // As bulkhead does: no copy, for which the engine would mount the volume twice.
+      Mounts: [{ Type: "volume", Source: options.volume, Target: "/workspace", VolumeOptions: NO_COPY }],
     },
   });
   try {

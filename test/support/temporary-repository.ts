@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FileFilter } from "../../src/model/task.ts";
@@ -69,7 +69,14 @@ export function createTemporaryRepository(
     sh,
     commit: (message = "change") =>
       sh(`git add -A && git commit -q --allow-empty -m '${message}' && git rev-parse HEAD`).trim(),
-    dispose: () => void execFileSync("rm", ["-rf", "--one-file-system", root]),
+    dispose() {
+      // What a failed test left mounted would keep its files alive.
+      const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+      for (const line of mounts.filter((one) => one.includes(` ${root}/`))) {
+        execFileSync("umount", ["--lazy", line.split(" ")[4] ?? ""]);
+      }
+      execFileSync("rm", ["-rf", "--one-file-system", root]);
+    },
   };
   sh(setup);
   made.commit("first");

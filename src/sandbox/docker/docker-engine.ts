@@ -112,7 +112,7 @@ export async function createDockerEngine(options: DockerEngineOptions): Promise<
     createVolume: (spec) => createVolume(context, spec),
     removeVolume: (name) => removeVolume(context, name),
     listVolumes: (labels) => listVolumes(context, labels),
-    putArchive: (volume, image, tar) => putArchive(context, volume, image, tar),
+    putArchive: (volume, image, tar, rootUid) => putArchive(context, volume, image, tar, rootUid),
     getArchive: (volume, image) => getArchive(context, volume, image),
     async close() {
       context.exits.close();

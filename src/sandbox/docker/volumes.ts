@@ -1,7 +1,9 @@
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
+import { pack } from "tar-stream";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { VolumeSpec } from "../sandbox.ts";
+import { NO_COPY } from "./create-body.ts";
 import { isGone } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
 import { asRunnerError, removeContainer } from "./remove-container.ts";
@@ -38,8 +40,11 @@ function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, 
   return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
 
-export async function removeVolume({ client }: EngineContext, name: string): Promise<void> {
+export async function removeVolume(context: EngineContext, name: string): Promise<void> {
+  const { client } = context;
   try {
+    // One that has just been read is still held by the container that read it.
+    await carriersOf(context).get(name);
     await client.call("remove volume", () => client.docker.getVolume(name).remove());
   } catch (error) {
     if (!isGone(error)) throw asRunnerError("remove volume", name, error);
@@ -79,10 +84,12 @@ export async function putArchive(
   volume: string,
   image: string,
   tar: NodeJS.ReadableStream,
+  rootUid?: number,
 ): Promise<void> {
   const { client } = context;
   const id = await createCarrier(context, volume, image);
   try {
+    if (rootUid !== undefined) await ownRoot(context, id, rootUid);
     await client.call(
       "put archive",
       () =>
@@ -94,6 +101,16 @@ export async function putArchive(
   } finally {
     await removeContainer(client, id);
   }
+}
+
+/** Docker passes over an archive's own `./` entry, so the volume's top directory gets its owner by way of the directory above. */
+async function ownRoot({ client }: EngineContext, id: string, uid: number): Promise<void> {
+  const tar = pack();
+  tar.entry({ name: `${MOUNTED_AT.slice(1)}/`, type: "directory", mode: 0o755, uid, gid: uid });
+  tar.finalize();
+  await client.call("put archive", () =>
+    client.docker.getContainer(id).putArchive(Readable.from(tar), { path: "/" }),
+  );
 }
 
 /** The entries are named relative to the volume. The carrier goes when the stream ends or is destroyed. */
@@ -108,17 +125,31 @@ export async function getArchive(
     const stream = (await client.call("get archive", () =>
       client.docker.getContainer(id).getArchive({ path: `${MOUNTED_AT}/.` }),
     )) as Readable;
-    finished(stream)
+    const carriers = carriersOf(context);
+    const gone = finished(stream)
       .catch(() => undefined)
       .then(() => removeContainer(client, id))
       .catch((error: unknown) =>
         logger.warn({ id, error: String(error) }, "a carrier container was left behind"),
-      );
+      )
+      .finally(() => {
+        if (carriers.get(volume) === gone) carriers.delete(volume);
+      });
+    carriers.set(volume, gone);
     return stream;
   } catch (error) {
     await removeContainer(client, id);
     throw asRunnerError("read volume", volume, error);
   }
+}
+
+/** Containers that are about to go, by the volume that they hold. */
+const carriersByEngine = new WeakMap<EngineContext, Map<string, Promise<void>>>();
+
+function carriersOf(context: EngineContext): Map<string, Promise<void>> {
+  const carriers = carriersByEngine.get(context) ?? new Map<string, Promise<void>>();
+  carriersByEngine.set(context, carriers);
+  return carriers;
 }
 
 /** A container that is never started: the engine reads and writes its file system all the same. Labels as the volume's. */
@@ -141,7 +172,7 @@ async function createCarrier(
           HostConfig: {
             NetworkMode: "none",
             CapDrop: ["ALL"],
-            Mounts: [{ Type: "volume", Source: volume, Target: MOUNTED_AT }],
+            Mounts: [{ Type: "volume", Source: volume, Target: MOUNTED_AT, VolumeOptions: NO_COPY }],
           },
         }),
       ),

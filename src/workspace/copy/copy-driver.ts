@@ -3,6 +3,7 @@
  * remote one, a desktop VM) and for a supervisor without root. The copy's index carries the stats of other files, so the first
  * `git status` inside hashes every file once. The engine has no limit for a volume's size: `diskCap` is `none`.
  */
+import { Readable } from "node:stream";
 import { formatAttempt } from "../../model/ids.ts";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { Clock } from "../../util/clock.ts";
@@ -29,7 +30,11 @@ export function createCopyDriver(options: CopyDriverOptions): WorkspaceDriver {
         await volumes.createVolume({ name: workspace.volume, labels: request.labels });
         // Owners in the archive are those inside: a user namespace is the engine's own business.
         const tar = packLayers(request.snapshot.layers, AGENT_UID);
-        await volumes.putArchive(workspace.volume, request.image, tar);
+        try {
+          await volumes.putArchive(workspace.volume, request.image, tar, AGENT_UID);
+        } finally {
+          tar.destroy();
+        }
         return workspace;
       } catch (error) {
         // What was made so far goes again; the error that counts is the first.
@@ -50,15 +55,21 @@ function describeWorkspace({ store, volumes, clock }: CopyDriverOptions, request
     diskCap: "none",
     async readPatch(limits) {
       const tar = await volumes.getArchive(volume, image);
-      return importFromTar({
-        gitDir: store.gitDir,
-        snapshot,
-        tar,
-        key,
-        limits,
-        message,
-        atMs: clock.nowMs(),
-      });
+      try {
+        return await importFromTar({
+          gitDir: store.gitDir,
+          snapshot,
+          tar,
+          spoolDir: request.attemptDir,
+          key,
+          limits,
+          message,
+          atMs: clock.nowMs(),
+        });
+      } finally {
+        // An import that met a limit has stopped reading.
+        if (tar instanceof Readable) tar.destroy();
+      }
     },
     async release() {
       try {

@@ -13,8 +13,10 @@ export interface DiskImage {
 const BYTES_PER_INODE = 16_384;
 const MIN_INODES = 16_384;
 const INODE_BYTES = 256;
-/** Journal, bitmaps, group descriptors. */
-const OVERHEAD_BYTES = 24 * 1024 ** 2;
+const JOURNAL_MB = 4;
+/** Bitmaps and group descriptors: a fixed part, and one that grows with the size. */
+const OVERHEAD_BYTES = (JOURNAL_MB + 2) * 1024 ** 2;
+const OVERHEAD_SHARE = 1 / 256;
 const BLOCK_BYTES = 4_096;
 
 /**
@@ -24,12 +26,21 @@ const BLOCK_BYTES = 4_096;
 export async function createDiskImage(attemptDir: string, bytes: number): Promise<DiskImage> {
   const { image, directory } = imagePaths(attemptDir);
   const inodes = Math.max(MIN_INODES, Math.ceil(bytes / BYTES_PER_INODE));
-  const size = Math.ceil((bytes + inodes * INODE_BYTES + OVERHEAD_BYTES) / BLOCK_BYTES) * BLOCK_BYTES;
+  const size =
+    Math.ceil((bytes * (1 + OVERHEAD_SHARE) + inodes * INODE_BYTES + OVERHEAD_BYTES) / BLOCK_BYTES) *
+    BLOCK_BYTES;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const file = await open(image, "wx", 0o600);
   await file.truncate(size);
   await file.close();
-  const features = ["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-J", "size=8", "-m", "0"];
+  const features = [
+    "-E",
+    "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+    "-J",
+    `size=${JOURNAL_MB}`,
+    "-m",
+    "0",
+  ];
   await runTool("mke2fs", [
     "-q",
     "-F",

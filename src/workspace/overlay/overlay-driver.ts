@@ -8,11 +8,12 @@
  * Theory of operation: one workspace is one volume is one container. `open` is idempotent: after a restart of the supervisor it gives the
  * workspace of a container that still runs. The patch is read when the container is removed, hence unmounted, and nothing moves.
  */
-import { access, chown, mkdir, readdir } from "node:fs/promises";
+import { access, chown, mkdir, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAttempt } from "../../model/ids.ts";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { Clock } from "../../util/clock.ts";
+import { importNothing } from "../import/empty-import.ts";
 import { importFromOverlay } from "../import/overlay-import.ts";
 import { removeTree } from "../remove-tree.ts";
 import { runSteps } from "../run-steps.ts";
@@ -87,23 +88,20 @@ function describeWorkspace(options: OverlayDriverOptions, request: OpenRequest):
     devicePath: upper,
     diskCap: request.diskBytes === null ? "none" : "hard",
     async readPatch(limits) {
-      const read = () =>
-        importFromOverlay({
-          gitDir: options.store.gitDir,
-          snapshot,
-          upperDir: upper,
-          mergedDir: merged,
-          key,
-          limits,
-          message,
-          atMs: options.clock.nowMs(),
-        });
-      // An attempt that wrote nothing needs no merged view to be read.
-      if ((await readdir(upper, { encoding: "buffer" })).length === 0) return read();
+      const common = {
+        gitDir: options.store.gitDir,
+        snapshot,
+        key,
+        limits,
+        message,
+        atMs: options.clock.nowMs(),
+      };
+      // Where nothing was written there is no merged view to look at.
+      if (await isUntouched(upper)) return importNothing(common);
       await mkdir(merged, { recursive: true, mode: 0o700 });
       await mountForReading([upper, ...snapshot.layers], merged);
       try {
-        return await read();
+        return await importFromOverlay({ ...common, upperDir: upper, mergedDir: merged });
       } finally {
         await unmount(merged);
       }
@@ -129,6 +127,16 @@ function describeWorkspace(options: OverlayDriverOptions, request: OpenRequest):
       );
     },
   };
+}
+
+/** The agent can add names to the upper directory only: no entry, no change. */
+async function isUntouched(upper: string): Promise<boolean> {
+  const directory = await opendir(upper, { encoding: "latin1", bufferSize: 1 });
+  try {
+    return (await directory.read()) === null;
+  } finally {
+    await directory.close();
+  }
 }
 
 function exists(path: string): Promise<boolean> {
