@@ -3,7 +3,7 @@
  * so that what was cut is told as a mark, and nothing is shown twice when the writer joins the segments to the head.
  */
 import { type FileHandle, open } from "node:fs/promises";
-import { cutMark, listTailSegments } from "./output-log.ts";
+import { cutMark, listTailSegments } from "./bounded-file.ts";
 
 export interface OutputReader {
   /** What has come since the last call, in pieces; nothing where there is no file yet. */

@@ -1,6 +1,7 @@
 import type { Explanation } from "./explain-failure.ts";
 import { explainFailure } from "./explain-failure.ts";
-import { computeSavings, type RunView, type TaskView } from "./run-view.ts";
+import { computeSavings } from "./run-savings.ts";
+import type { RunView, TaskView } from "./run-view.ts";
 
 /**
  * The shape of `--json`: names in snake_case, times in milliseconds since the epoch, sizes in bytes, `null` for what is not known.

@@ -12,6 +12,7 @@ import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import { type LiveDetail, renderFrame } from "./frame.ts";
 import type { Palette } from "./palette.ts";
 import { describeEvent } from "./plain-line.ts";
+import { createPacer, createScreen } from "./screen.ts";
 import type { OutputPiece, SamplePiece, ViewItem, ViewSource } from "./view-source.ts";
 
 export interface LiveViewOptions {
@@ -22,9 +23,17 @@ export interface LiveViewOptions {
   /** Plain mode: output lines too, each behind its task's id. */
   readonly showOutput: boolean;
   nowMs(): number;
+  readonly otherWriter?: OtherWriter;
 }
 
-const DRAW_INTERVAL_MS = 125;
+/** Somebody else who writes to the same terminal, such as a question on Ctrl+C. */
+export interface OtherWriter {
+  /** Nothing is drawn while it is. */
+  readonly isOpen: boolean;
+  /** Goes up with each writing: what the view drew before is left where it stands, and drawn anew below. */
+  readonly writes: number;
+}
+
 const CLOCK_INTERVAL_MS = 1000;
 const DEFAULT_SIZE = { columns: 80, rows: 24 };
 
@@ -78,7 +87,16 @@ async function showLive(source: ViewSource, options: LiveViewOptions): Promise<R
   const view = createRunView();
   const details = new Map<string, LiveTask>();
   const screen = createScreen(options.stdout);
+  let otherWrites = options.otherWriter?.writes ?? 0;
+  /** Whether the terminal is the view's own; makes way where something else was written. */
+  const isOurs = (): boolean => {
+    const writes = options.otherWriter?.writes ?? 0;
+    if (writes !== otherWrites) screen.leave();
+    otherWrites = writes;
+    return options.otherWriter?.isOpen !== true;
+  };
   const draw = (): void => {
+    if (!isOurs()) return;
     const size = {
       columns: options.stdout.columns || DEFAULT_SIZE.columns,
       rows: options.stdout.rows || DEFAULT_SIZE.rows,
@@ -112,6 +130,7 @@ async function showLive(source: ViewSource, options: LiveViewOptions): Promise<R
     clearInterval(clock);
     pacer.stop();
     options.stdout.off("resize", redraw);
+    isOurs();
     screen.clear();
   }
   return view;
@@ -162,75 +181,4 @@ function isOutput(item: ViewItem): item is OutputPiece {
 
 function isEvent(item: ViewItem): item is Exclude<ViewItem, OutputPiece | SamplePiece> {
   return "event" in item;
-}
-
-/** Runs `work` soon after it is asked for, but never more often than the interval. */
-function createPacer(work: () => void): { request(): void; stop(): void } {
-  let timer: NodeJS.Timeout | null = null;
-  let lastAt = Number.NEGATIVE_INFINITY;
-  return {
-    request() {
-      if (timer !== null) return;
-      const waitMs = Math.max(0, lastAt + DRAW_INTERVAL_MS - performance.now());
-      timer = setTimeout(() => {
-        timer = null;
-        lastAt = performance.now();
-        work();
-      }, waitMs);
-    },
-    stop() {
-      if (timer !== null) clearTimeout(timer);
-      timer = null;
-    },
-  };
-}
-
-interface Screen {
-  draw(lines: readonly string[]): void;
-  /** A line that stays, above what is redrawn; written with the next draw. */
-  addAbove(line: string): void;
-  /** What stands on the screen is not certain any more: the next draw writes all of it. */
-  forget(): void;
-  clear(): void;
-}
-
-/** The lines at the bottom of a terminal that belong to the view. */
-function createScreen(stdout: NodeJS.WritableStream): Screen {
-  let shown: readonly string[] = [];
-  let above: string[] = [];
-  let isCertain = true;
-  const up = (count: number): string => (count === 0 ? "" : `\x1b[${count}A`);
-  /** Takes the view off the screen and prints what is to stay in its place. */
-  const erase = (): string => {
-    const stays = above.map((line) => `${line}\n`).join("");
-    const erased = shown.length === 0 ? "" : `${up(shown.length)}\r\x1b[J`;
-    shown = [];
-    above = [];
-    isCertain = true;
-    return erased + stays;
-  };
-  return {
-    draw(lines) {
-      let out = "";
-      if (!isCertain || above.length > 0) out = erase();
-      else if (lines.length === shown.length && lines.every((line, i) => line === shown[i])) return;
-      else out = up(shown.length);
-      const old = shown;
-      lines.forEach((line, i) => {
-        out += line === old[i] ? "\n" : `\r${line}\x1b[K\n`;
-      });
-      if (lines.length < old.length) out += "\x1b[J";
-      shown = lines;
-      stdout.write(out);
-    },
-    addAbove(line) {
-      above.push(line);
-    },
-    forget() {
-      isCertain = false;
-    },
-    clear() {
-      stdout.write(erase());
-    },
-  };
 }

@@ -1,5 +1,6 @@
 import { explainFailure } from "../../observe/explain-failure.ts";
-import { computeSavings, type RunView, type TaskView } from "../../observe/run-view.ts";
+import { computeSavings } from "../../observe/run-savings.ts";
+import type { RunView, TaskView } from "../../observe/run-view.ts";
 import { formatBytes } from "../../util/bytes.ts";
 import { formatDuration } from "../../util/duration.ts";
 import { formatCount } from "../../util/format-count.ts";

@@ -2,7 +2,8 @@ import { mkdtemp, readdir, readFile, rm, stat, truncate } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { listTailSegments, openOutputLog } from "../../../src/observe/output-log.ts";
+import { listTailSegments } from "../../../src/observe/bounded-file.ts";
+import { openOutputLog } from "../../../src/observe/output-log.ts";
 import { createOutputReader, type OutputReader } from "../../../src/observe/read-output-log.ts";
 
 let dir = "";

@@ -153,6 +153,36 @@ describe("runLiveView on a terminal", () => {
     await shown;
   });
 
+  test("makes way for a question on the same terminal, and goes on below it", async () => {
+    vi.useFakeTimers();
+    const { stdout, writes } = terminal({ columns: 80, rows: 24 });
+    const otherWriter = { isOpen: false, writes: 0 };
+    let nowMs = START_MS;
+    const gate = Promise.withResolvers<void>();
+    async function* source(): AsyncGenerator<ViewItem> {
+      yield* log([0, submitted([sampleTask("a")])], [1, started("a")]);
+      await gate.promise;
+    }
+    const shown = runLiveView(
+      { events: source() },
+      { stdout, palette, mode: "live", showOutput: false, nowMs: () => nowMs, otherWriter },
+    );
+    await vi.advanceTimersByTimeAsync(10);
+    expect(writes).toHaveLength(1);
+    otherWriter.isOpen = true;
+    otherWriter.writes = 1;
+    nowMs += 5000;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(writes).toHaveLength(1);
+    otherWriter.isOpen = false;
+    await vi.advanceTimersByTimeAsync(1100);
+    expect(writes).toHaveLength(2);
+    expect(writes[1]).toMatch(/^\r20261130/);
+    gate.resolve();
+    await shown;
+    expect(writes.at(-1)).toBe("\u001b[2A\r\u001b[J");
+  });
+
   test("an error of the source leaves a usable terminal", async () => {
     const { stdout, writes } = terminal({ columns: 80, rows: 24 });
     async function* broken(): AsyncGenerator<ViewItem> {

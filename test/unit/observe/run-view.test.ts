@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { applyEvent, computeSavings, createRunView, TASK_STATES } from "../../../src/observe/run-view.ts";
+import { computeSavings } from "../../../src/observe/run-savings.ts";
+import { applyEvent, createRunView, TASK_STATES } from "../../../src/observe/run-view.ts";
 import { toJson } from "../../../src/observe/run-view-json.ts";
 import {
   ended,
