@@ -13,11 +13,10 @@ export interface BusPortDeps {
   readonly store: EventStore;
   /** The run a door belongs to, or null when it has gone. */
   run(runId: string): RunController | null;
-  context(caller: AttemptKey): unknown;
 }
 
-/** What the bus may do, for all attempts of this supervisor: every answer is about the caller's own run. */
-export function createBusPort(deps: BusPortDeps): BusPort {
+/** What the bus may do, for all attempts of this supervisor: every answer is about the caller's own run. The executor adds `context`. */
+export function createBusPort(deps: BusPortDeps): Omit<BusPort, "context"> {
   const note = (caller: AttemptKey, event: RunEvent): void => deps.store.appendSoon(caller.runId, event);
   const at = (caller: AttemptKey): { taskId: AttemptKey["taskId"]; attempt: number } => ({
     taskId: caller.taskId,
@@ -72,7 +71,6 @@ export function createBusPort(deps: BusPortDeps): BusPort {
       note(caller, { type: "artifact-stored", ...at(caller), name: artifact.name, bytes, sha256 });
       return { sha256, bytes };
     },
-    context: async (caller) => deps.context(caller),
     record(caller, call) {
       note(caller, { type: "bus-called", ...at(caller), ...call });
     },

@@ -78,7 +78,7 @@ export function watchHandle(
   });
 
   async function* messages(): AsyncIterableIterator<RunMessage> {
-    while (true) {
+    for (;;) {
       const next = queue.shift();
       if (next) yield next;
       else if (ended) break;

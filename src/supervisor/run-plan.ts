@@ -9,8 +9,12 @@ import type { RunId } from "../model/ids.ts";
 import type { RunSettings } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import type { Plan } from "../model/task.ts";
-import { loadConfig, loadPlan, parsePlan } from "../plan/load-plan.ts";
+import { loadConfig } from "../plan/load-config.ts";
+import { type LoadedPlan, loadPlan } from "../plan/load-plan.ts";
+import { parsePlan } from "../plan/parse-plan.ts";
 import { formatProblem, type PlanProblem } from "../plan/plan-problem.ts";
+import type { ProjectConfig } from "../plan/project-config.ts";
+import { ok, type Result } from "../util/result.ts";
 import { readRepositoryState } from "../workspace/repository-state.ts";
 import { reachSupervisor, type SupervisorLaunch } from "./reach-supervisor.ts";
 import { type RunHandle, watchHandle } from "./run-handle.ts";
@@ -54,8 +58,9 @@ export interface PreflightRequest {
   readonly stateDir: string;
   readonly cacheDir: string;
   readonly images: readonly string[];
-  /** What the largest `slots` tasks may take together. */
-  readonly memoryBytes: number;
+  readonly slots: number;
+  /** Memory cap of the largest task. */
+  readonly memoryBytesPerSlot: number;
 }
 
 /** A started run, with what a person should know about it. */
@@ -71,19 +76,17 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   const cacheDir = options.cacheDir ?? deps.cacheDir;
   const repository = await readRepositoryState(options.repository ?? deps.cwd);
   const config = orThrow("config-invalid", await loadConfig(repository.path));
-  const request = { cwd: deps.cwd, config, hostCpus: deps.hostCpus };
-  const loaded = isInputs(options.plan)
-    ? await loadPlan({ ...request, inputs: options.plan, ...(options.stdin ? { stdin: options.stdin } : {}) })
-    : parsePlan(options.plan, request);
-  const { plan, sources } = orThrow("plan-invalid", loaded);
+  const { plan, sources } = orThrow("plan-invalid", await readPlan(deps, options, config));
   const engine = await deps.findEngine(options.engine);
   const slots = options.slots ?? config.slots ?? defaultSlots(deps.hostCpus);
   const warnings = [...repository.warnings];
   if (!options.skipPreflight) {
-    const memory = plan.tasks.map((task) => task.caps.memoryBytes).sort((a, b) => b - a);
-    const memoryBytes = memory.slice(0, slots).reduce((sum, bytes) => sum + bytes, 0);
+    const busy = Math.max(1, Math.min(slots, plan.tasks.length));
+    const memoryBytesPerSlot = plan.tasks.reduce((most, task) => Math.max(most, task.caps.memoryBytes), 0);
     const images = [...new Set(plan.tasks.map((task) => task.image))];
-    warnings.push(...(await deps.preflight({ engine, stateDir, cacheDir, images, memoryBytes })));
+    warnings.push(
+      ...(await deps.preflight({ engine, stateDir, cacheDir, images, slots: busy, memoryBytesPerSlot })),
+    );
   }
   const settings: Omit<RunSettings, "runId"> = {
     repository: repository.path,
@@ -109,6 +112,20 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   return Object.assign(handle, { plan, settings, warnings });
 }
 
+async function readPlan(
+  deps: RunPlanDeps,
+  options: RunPlanOptions,
+  config: ProjectConfig,
+): Promise<Result<LoadedPlan, readonly PlanProblem[]>> {
+  const request = { config, hostCpus: deps.hostCpus };
+  if (isInputs(options.plan)) {
+    const stdin = options.stdin ? { stdin: options.stdin } : {};
+    return loadPlan({ ...request, cwd: deps.cwd, inputs: options.plan, ...stdin });
+  }
+  const parsed = parsePlan(options.plan, request);
+  return parsed.ok ? ok({ plan: parsed.value, sources: ["<plan>"] }) : parsed;
+}
+
 /** Agents mostly wait for a model, so more of them than cores keep the cores busy. */
 function defaultSlots(cpus: number): number {
   return Math.max(2, cpus * 2);
@@ -118,10 +135,7 @@ function isInputs(plan: RunPlanOptions["plan"]): plan is readonly string[] {
   return Array.isArray(plan);
 }
 
-function orThrow<T>(
-  code: "plan-invalid" | "config-invalid",
-  result: { ok: true; value: T } | { ok: false; error: readonly PlanProblem[] },
-): T {
+function orThrow<T>(code: "plan-invalid" | "config-invalid", result: Result<T, readonly PlanProblem[]>): T {
   if (result.ok) return result.value;
   const lines = result.error.map(formatProblem);
   const subject = code === "plan-invalid" ? "the plan" : "the configuration";

@@ -71,12 +71,13 @@ export async function watchRun(
       wake = createDeferred<void>();
       const wasSettled = isSettled;
       if (wasSettled) store.flush();
+      // Output first: what an attempt printed comes before the event of its end.
+      for (const piece of output.take()) await send("run.output", piece);
       for (const logged of store.read(runId, cursor)) {
         await send("run.event", logged);
         cursor = logged.seq;
         if (connection.closed.aborted) return;
       }
-      for (const piece of output.take()) await send("run.output", piece);
       if (wasSettled) {
         await send("run.settled", {});
         return;
