@@ -83,5 +83,7 @@ async function needEngine(
     });
   }
   report("engine: none answers");
+  // Says also why: a socket that only its group may use is a case for `usermod`, not for a new engine.
+  for (const line of explainSearch(search)) report(`engine: ${line}`);
   return { endpoint: (await deps.startEngine({ report })).endpoint, certPath: null };
 }

@@ -36,6 +36,7 @@ export async function ensureImage(request: ImageRequest): Promise<ImageReady> {
       data: { tag: request.tag, expected: context.version, found: built },
     });
   }
+  if (present !== null && present.id !== built.id) await removeUntagged(engine, present.id);
   request.report(`image: ${request.tag} is built on ${base}`);
   return { tag: request.tag, id: built.id, how: "built", version: context.version };
 }
@@ -63,6 +64,16 @@ async function inspectVersion(
   } catch (cause) {
     if ((cause as { statusCode?: unknown }).statusCode === 404) return null;
     throw cause;
+  }
+}
+
+/** The image the tag pointed to before, unless someone still has a name or a container for it. */
+async function removeUntagged(engine: Docker, id: string): Promise<void> {
+  const image = engine.getImage(id);
+  try {
+    if ((await image.inspect()).RepoTags.length === 0) await image.remove();
+  } catch {
+    // Gone already or in use: it costs disk space until the engine's own prune, nothing else.
   }
 }
 

@@ -77,6 +77,21 @@ test("builds once, then finds it up to date, and the image is what attempts need
   ]);
 });
 
+test("a rebuild takes the tag over and leaves no nameless image behind", async () => {
+  // What a setup of another version would have left under this name.
+  const container = await docker.createContainer({ Image: baseImage, Cmd: ["true"], NetworkDisabled: true });
+  const stale = (await container.commit({
+    repo: "bulkhead-test/image",
+    tag: tag.split(":")[1] ?? "",
+    changes: ["LABEL bulkhead.image.version=stale"],
+  })) as { Id: string };
+  await container.remove();
+  const request = { endpoint, tag, baseImage, report: () => undefined };
+  expect(await checkImage(request)).toBe("outdated");
+  expect(await ensureImage(request)).toMatchObject({ how: "built" });
+  await expect(docker.getImage(stale.Id).inspect()).rejects.toMatchObject({ statusCode: 404 });
+});
+
 test("the relay carries TCP inside to the socket of the door", async () => {
   const echoed = await runInside(
     [
