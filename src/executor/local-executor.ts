@@ -227,6 +227,8 @@ async function perform(
 
   const exit = await running.ended;
   control.running = null;
+  // Whoever reads the log after `attempt-ended` finds all of it.
+  await output.close();
   return collect(deps, request, control, workspace, exit, () => created.remove());
 }
 
