@@ -10,7 +10,7 @@
  * The command line is built on the same functions. Closing a handle leaves the run going: the supervisor is its own process.
  */
 
-import { startRun } from "./cli/compose.ts";
+import { startRun } from "./cli/compose-run.ts";
 import { cacheDirFrom, stateDirFrom } from "./cli/paths.ts";
 import type { LoggedEvent, RunOutcome } from "./model/event.ts";
 import type { TaskId } from "./model/ids.ts";

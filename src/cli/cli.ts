@@ -53,7 +53,10 @@ function report(error: unknown, context: CliContext, asJson: boolean): number {
 
 /** Lines stay lines; everything else that could steer a terminal is taken out. */
 function printable(text: string): string {
-  return text.split("\n").map(sanitizeForTerminal).join("\n");
+  return text
+    .split("\n")
+    .map((line) => sanitizeForTerminal(line))
+    .join("\n");
 }
 
 /** Who has to act: 1 the work, 2 what was asked, 3 the machine or bulkhead. */
