@@ -9,9 +9,6 @@ export interface ExitFacts {
   /** What `kill` was called with, if it reached the container. */
   readonly killedBecause: "timeout" | "cancelled" | null;
   readonly wasTerminated: boolean;
-  /** The engine's flag: some process of the container was killed for memory. */
-  readonly engineSaysOom: boolean;
-  readonly oomEvents: number;
   readonly use: ResourceUse;
   /** By our monotonic clock, from before the start was asked for. */
   readonly elapsedMs: number;
@@ -47,7 +44,7 @@ export function classifyExit(facts: ExitFacts, spec: SandboxSpec): Failure | nul
   if (facts.killedBecause === "timeout") {
     return { reason: "timeout", fault: "agent", limitMs: Math.round(facts.elapsedMs), by: "host" };
   }
-  if (facts.engineSaysOom || facts.oomEvents > 0 || (use.oomKills ?? 0) > 0) {
+  if ((use.oomKills ?? 0) > 0) {
     return {
       reason: "oom",
       fault: "agent",

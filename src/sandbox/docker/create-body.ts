@@ -4,7 +4,7 @@
  * VOLUME and HEALTHCHECK are all overridden).
  */
 import type { ContainerCreateOptions, HostConfig, MountSettings } from "dockerode";
-import { LABELS, type SandboxSpec } from "../sandbox.ts";
+import { LABELS, type MountSpec, type SandboxSpec } from "../sandbox.ts";
 
 const MIB = 1024 * 1024;
 const KILL_AFTER_SECONDS = 5;
@@ -127,17 +127,24 @@ function tmpfs(spec: SandboxSpec): Record<string, string> {
  */
 export const NO_COPY = { NoCopy: true } as NonNullable<MountSettings["VolumeOptions"]>;
 
+/** Those of the caller's mounts that a second container can have too. */
+export function bindMounts(spec: SandboxSpec): MountSettings[] {
+  return spec.mounts.filter(({ type }) => type === "bind").map(mountSettings);
+}
+
+function mountSettings(mount: MountSpec): MountSettings {
+  return {
+    Type: mount.type,
+    Source: mount.type === "bind" ? mount.source : mount.volume,
+    Target: mount.target,
+    ReadOnly: mount.readOnly,
+    ...(mount.type === "volume" ? { VolumeOptions: NO_COPY } : {}),
+  };
+}
+
 /** `Mounts`, never `Binds`: a missing source must fail instead of becoming an empty directory of root. */
 function mounts(spec: SandboxSpec, image: ImageFacts): MountSettings[] {
-  const asked = spec.mounts.map(
-    (mount): MountSettings => ({
-      Type: mount.type,
-      Source: mount.type === "bind" ? mount.source : mount.volume,
-      Target: mount.target,
-      ReadOnly: mount.readOnly,
-      ...(mount.type === "volume" ? { VolumeOptions: NO_COPY } : {}),
-    }),
-  );
+  const asked = spec.mounts.map(mountSettings);
   // An image's VOLUME would become a writable, unlimited host directory.
   const taken = new Set([...spec.mounts.map((mount) => mount.target), ...tmpfsTargets(spec)]);
   const shadowed = image.volumes.filter((target) => !taken.has(target));

@@ -7,6 +7,8 @@
  * No API version is pinned: engines refuse both too new and too old ones.
  */
 import { readFileSync } from "node:fs";
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
 import Dockerode from "dockerode";
 import { RunnerError } from "../../model/runner-error.ts";
 
@@ -54,11 +56,16 @@ export function createEngineClient(endpoint: string, tlsDir?: string): EngineCli
   };
 }
 
+/** dockerode takes an agent too; its types do not say so. */
+interface ConnectionOptions extends Dockerode.DockerOptions {
+  readonly agent: HttpAgent | HttpsAgent;
+}
+
 /**
  * Every field is set, also to undefined: dockerode fills absent ones from DOCKER_HOST and DOCKER_CERT_PATH of the
  * process, which may point at another engine than the asked one.
  */
-function connectionOptions(endpoint: string, tlsDir: string | undefined): Dockerode.DockerOptions {
+function connectionOptions(endpoint: string, tlsDir: string | undefined): ConnectionOptions {
   const none = {
     socketPath: undefined,
     host: undefined,
@@ -70,7 +77,7 @@ function connectionOptions(endpoint: string, tlsDir: string | undefined): Docker
   if (endpoint.startsWith("unix://")) {
     const socketPath = endpoint.slice("unix://".length);
     if (!socketPath.startsWith("/")) throw badEndpoint(endpoint);
-    return { ...none, socketPath, protocol: "http" };
+    return { ...none, socketPath, protocol: "http", agent: new HttpAgent({ keepAlive: false }) };
   }
   const url = URL.parse(endpoint);
   if (url === null || !["tcp:", "http:", "https:"].includes(url.protocol) || url.hostname === "") {
@@ -83,6 +90,7 @@ function connectionOptions(endpoint: string, tlsDir: string | undefined): Docker
     host: url.hostname,
     port: url.port === "" ? (isTls ? "2376" : "2375") : url.port,
     protocol: isTls ? "https" : "http",
+    agent: isTls ? new HttpsAgent({ keepAlive: false }) : new HttpAgent({ keepAlive: false }),
     ca: pem("ca"),
     cert: pem("cert"),
     key: pem("key"),
@@ -105,7 +113,7 @@ export function statusOf(error: unknown): number | null {
 /** True where the engine could not be talked to (refused, reset, timed out), as opposed to saying no. */
 export function isUnreachable(error: unknown): boolean {
   if (statusOf(error) !== null) return false;
-  if (error instanceof RunnerError) return error.code === "timeout";
+  if (error instanceof RunnerError) return error.code === "timeout" || error.code === "engine-unreachable";
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 

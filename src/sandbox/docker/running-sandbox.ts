@@ -5,7 +5,6 @@
  * first leads to one inspect, which alone is believed. Then the rest of the output is drained, the counters are added
  * up, and the cause is concluded. `ended` never rejects: a bug on the way becomes a `runner-bug` failure.
  */
-import { statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Container, ContainerInspectInfo } from "dockerode";
 import type { CapReport } from "../../model/caps.ts";
@@ -14,6 +13,7 @@ import type { RunningSandbox, SandboxExit, SandboxSpec } from "../sandbox.ts";
 import { cgroupsOfContainer } from "./cgroup-files.ts";
 import { classifyExit } from "./classify-exit.ts";
 import { isCommandMissing } from "./command-lookup.ts";
+import { isDiskFull } from "./disk-space.ts";
 import { isGone, isUnreachable, messageOf, statusOf } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
 import type { ExitTicket } from "./exit-watch.ts";
@@ -24,8 +24,6 @@ const HELD_OPEN_MS = 2_000;
 const LOOK_AGAIN_MS = 200;
 /** Reported where no exit code exists: the engine is lost or the container was taken away. */
 const NO_EXIT_CODE = -1;
-/** Less free space than this is full: an ext4 image refuses writes a little before zero. */
-const FULL_BELOW_BYTES = 64 * 1024;
 
 export interface StartedParts {
   readonly container: Container;
@@ -68,7 +66,10 @@ export function superviseSandbox(
     if (output.kind !== "complete") {
       context.logger.warn({ container: container.id, output }, "the output of a container is not complete");
     }
-    const use = meter.finish();
+    const metered = meter.finish();
+    // The kernel's count goes with the container's group where that is not watched by v2; the engine's word is left.
+    const toldOfOom = Math.max(ticket.oomEvents(), last.kind === "state" && last.state.OOMKilled ? 1 : 0);
+    const use = { ...metered, oomKills: Math.max(metered.oomKills ?? 0, toldOfOom) };
     if (last.kind !== "state")
       return { exitCode: NO_EXIT_CODE, failure: withoutState(last), use, mainMs: elapsedMs };
     const exitCode = last.state.ExitCode;
@@ -77,13 +78,10 @@ export function superviseSandbox(
         exitCode,
         killedBecause,
         wasTerminated,
-        engineSaysOom: last.state.OOMKilled,
-        oomEvents: ticket.oomEvents(),
         use,
         elapsedMs,
-        isDiskFull: exitCode !== 0 && (await isDiskFull(spec)),
-        isCommandMissing:
-          (exitCode === 126 || exitCode === 127) && (await isCommandMissing(context.client, container, spec)),
+        isDiskFull: exitCode !== 0 && (await isDiskFull(context, spec)),
+        isCommandMissing: (exitCode === 126 || exitCode === 127) && (await isCommandMissing(context, spec)),
       },
       spec,
     );
@@ -199,21 +197,4 @@ async function lastState(
 function mainMs(state: State): number {
   const span = Date.parse(state.FinishedAt) - Date.parse(state.StartedAt);
   return Number.isFinite(span) ? Math.max(0, span) : 0;
-}
-
-/** Looks at the file system of the workspace from the host, where its path is known and the same. */
-async function isDiskFull(spec: SandboxSpec): Promise<boolean> {
-  if (spec.caps.diskBytes === null) return false;
-  const workspace = spec.mounts.find(
-    ({ type, target }) =>
-      type === "bind" && (spec.workingDir === target || spec.workingDir.startsWith(`${target}/`)),
-  );
-  if (workspace?.type !== "bind") return false;
-  try {
-    const { bavail, bsize, ffree, files } = await statfs(workspace.source);
-    return bavail * bsize < FULL_BELOW_BYTES || (files > 0 && ffree === 0);
-  } catch {
-    // Unmounted already, or a path of another host: nothing can be said.
-    return false;
-  }
 }

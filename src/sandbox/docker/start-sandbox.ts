@@ -54,7 +54,7 @@ export async function startSandbox(
       if (failure !== null) return err(failure);
     }
     const seen = await findProcess(context, parts, ticket);
-    const meter = createUsageMeter(seen.dirs, placement.ownGroup?.inner ?? null, spec.caps.pids);
+    const meter = createUsageMeter(seen.dirs, placement.ownGroup?.inner ?? null, spec.caps);
     const caps = await reportCaps(context, spec, seen);
     if (parts.refuse !== null && !seen.hasEnded && unenforcedCaps(caps).length > 0) {
       meter.finish();
@@ -141,7 +141,7 @@ async function startFailure(
   }
   if (statusOf(error) === null) throw error;
   // Engines without an init answer the start itself with an error when the command is not there.
-  if (statusOf(error) !== 409 && (await isCommandMissing(context.client, container, spec))) {
+  if (statusOf(error) !== 409 && (await isCommandMissing(context, spec))) {
     return { reason: "command-not-found", fault: "task", command: spec.argv[0] ?? "", exitCode: 127 };
   }
   return { reason: "host-error", fault: "host", phase: "start", message: messageOf(error) };

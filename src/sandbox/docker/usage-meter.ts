@@ -8,7 +8,7 @@
  * LIMITATION: block IO (and on v1 the count of OOM kills) of the last second before the end can be missing.
  */
 import { type FSWatcher, watch } from "node:fs";
-import type { ResourceUse } from "../../model/caps.ts";
+import type { Caps, ResourceUse } from "../../model/caps.ts";
 import type { SandboxSample } from "../sandbox.ts";
 import { type CgroupDirs, type Counters, readCounters } from "./cgroup-files.ts";
 
@@ -23,11 +23,7 @@ export interface UsageMeter {
 }
 
 /** `own` is the container's group (null: never seen), `parent` ours above it (null: none). */
-export function createUsageMeter(
-  own: CgroupDirs | null,
-  parent: CgroupDirs | null,
-  pidsCap: number,
-): UsageMeter {
+export function createUsageMeter(own: CgroupDirs | null, parent: CgroupDirs | null, caps: Caps): UsageMeter {
   let best: Counters = own === null ? NOTHING : readCounters(own);
   const look = () => {
     if (own !== null) best = largest(best, readCounters(own));
@@ -49,8 +45,10 @@ export function createUsageMeter(
       const all = parent === null ? best : largest(best, readCounters(parent));
       return {
         cpuMs: all.cpuMs,
-        peakMemoryBytes: all.peakMemoryBytes,
-        ...forksOf(all, pidsCap),
+        // Our group above is charged for the engine's start helper too, which can show a little over the cap.
+        peakMemoryBytes:
+          all.peakMemoryBytes === null ? null : Math.min(all.peakMemoryBytes, caps.memoryBytes),
+        ...forksOf(all, caps.pids),
         oomKills: all.oomKills,
         ioReadBytes: all.ioReadBytes,
         ioWriteBytes: all.ioWriteBytes,
