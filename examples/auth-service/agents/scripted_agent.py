@@ -88,7 +88,7 @@ def bus(*words):
 
 def say(percent, message):
     print(message, flush=True)
-    bus("progress", str(percent), message)
+    bus("progress", str(percent))
     time.sleep(0.3)
 
 
@@ -153,7 +153,7 @@ def main():
     parser.add_argument("--task", required=True)
     options = parser.parse_args()
     task = os.environ["BULKHEAD_TASK"]
-    bus("register", "scripted-agent", "--version", "1.0")
+    bus("register", "scripted-agent", "1.0")
     print(f"{task}: {options.task}", flush=True)
     bus("status", "working", options.task)
     SCRIPTS[task](options.file)
