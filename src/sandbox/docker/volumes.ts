@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
+import type Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { VolumeSpec } from "../sandbox.ts";
@@ -16,15 +17,7 @@ const ARCHIVE_LIMIT_MS = 30 * 60_000;
 export async function createVolume({ client }: EngineContext, spec: VolumeSpec): Promise<void> {
   const options = { ...spec.driverOptions };
   try {
-    await client.call("create volume", () =>
-      client.docker.createVolume({
-        Name: spec.name,
-        Driver: "local",
-        DriverOpts: options,
-        Labels: { ...spec.labels },
-      }),
-    );
-    const made = await client.call("inspect volume", () => client.docker.getVolume(spec.name).inspect());
+    const made = await client.call("create volume", () => postVolume(client.docker, spec));
     if (isSame(made.Options ?? {}, options) && isSame(made.Labels, spec.labels)) return;
   } catch (error) {
     throw asRunnerError("create volume", spec.name, error);
@@ -32,6 +25,26 @@ export async function createVolume({ client }: EngineContext, spec: VolumeSpec):
   throw new RunnerError("workspace-failed", `volume ${spec.name} exists with other options or labels`, {
     data: { volume: spec.name },
     hint: `see: docker volume inspect ${spec.name}`,
+  });
+}
+
+/** The answer tells what the volume is; dockerode's own method keeps the name alone, which would take a second request. */
+function postVolume(docker: Dockerode, spec: VolumeSpec): Promise<Dockerode.VolumeInspectInfo> {
+  const request = {
+    path: "/volumes/create",
+    method: "POST",
+    options: {
+      Name: spec.name,
+      Driver: "local",
+      DriverOpts: { ...spec.driverOptions },
+      Labels: { ...spec.labels },
+    },
+    statusCodes: { 200: true, 201: true },
+  };
+  return new Promise((resolve, reject) => {
+    docker.modem.dial(request, (error: unknown, answer?: unknown) =>
+      error ? reject(error) : resolve(answer as Dockerode.VolumeInspectInfo),
+    );
   });
 }
 
