@@ -190,6 +190,8 @@ async function perform(
     tookMs: deps.clock.nowMs() - beganMs,
   });
 
+  if (task.capsMode === "strict" && workspace.diskCap !== "hard") refuseOpenDisk(task.caps.diskBytes);
+
   const { doorDir, files } = await phase("door", () =>
     openAttemptDoor(deps, request, snapshot, image.id, beganMs, undo),
   );
@@ -230,6 +232,14 @@ async function perform(
   // Whoever reads the log after `attempt-ended` finds all of it.
   await output.close();
   return collect(deps, request, control, workspace, exit, () => created.remove());
+}
+
+/** Known before anything has run, unlike the caps that only the kernel can tell of (`strict` of `CreatedSandbox.start`). */
+function refuseOpenDisk(requested: number | null): void {
+  if (requested === null) return;
+  const note = "the workspace is on no file system of its own";
+  const caps = [{ cap: "disk", requested, actual: null, state: "not-enforced", note }] as const;
+  throw new AttemptFailed({ reason: "caps-not-enforced", fault: "host", caps });
 }
 
 async function collect(

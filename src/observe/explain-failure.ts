@@ -1,5 +1,6 @@
 import type { CapReport } from "../model/caps.ts";
 import type { AttemptPhase, Failure, ResultProblem } from "../model/failure.ts";
+import { unenforcedCaps } from "../policy/caps.ts";
 import { assertNever } from "../util/assert-never.ts";
 import { formatBytes } from "../util/bytes.ts";
 import { formatDuration } from "../util/duration.ts";
@@ -99,9 +100,9 @@ export function explainFailure(failure: Failure): Explanation {
       };
     case "caps-not-enforced":
       return {
-        headline: `refused to start: ${counted(failure.caps.length, "cap is", "caps are")} not enforced on this host`,
-        detail: listed(failure.caps.map(describeCap)),
-        hint: "leave these caps out, run where the kernel can enforce them, or set caps: report to go on without",
+        headline: `refused to start: ${counted(unenforcedCaps(failure.caps).length, "cap is", "caps are")} not enforced on this host`,
+        detail: listed(unenforcedCaps(failure.caps).map(describeCap)),
+        hint: "leave these caps out, run where the kernel can enforce them, or set caps_mode: report to go on without",
       };
     case "parents-conflict":
       return {

@@ -24,6 +24,8 @@ const EXAMPLES: Readonly<{ [R in FailureReason]: Extract<Failure, { reason: R }>
     fault: "host",
     caps: [
       { cap: "memory", requested: 512 * MIB, actual: null, state: "not-enforced", note: "no controller" },
+      // The report of an attempt lists every cap; only what is missing is said.
+      { cap: "pids", requested: 64, actual: 64, state: "enforced" },
     ],
   },
   "parents-conflict": {
