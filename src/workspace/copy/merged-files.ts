@@ -59,15 +59,16 @@ async function resolve(
 ): Promise<{ entry: MergedEntry; below: LayerDirectory[] } | null> {
   let entry: MergedEntry | undefined;
   const below: LayerDirectory[] = [];
+  const key = pathKey(path);
   for (const { directory, depth } of directories) {
+    if (removed.slice(0, depth).some((paths) => paths.has(key))) break;
     const source = joinPath(directory, name);
     const stats = await lstat(source).catch(() => null);
-    if (stats !== null && !isWhiteout(stats)) {
-      if (!stats.isDirectory()) return entry ? { entry, below } : { entry: { path, source, stats }, below };
-      entry ??= { path, source, stats };
-      below.push({ directory: source, depth });
-    }
-    if ((stats !== null && isWhiteout(stats)) || removed[depth]?.has(pathKey(path))) break;
+    if (stats === null) continue;
+    if (isWhiteout(stats)) break;
+    if (!stats.isDirectory()) return { entry: entry ?? { path, source, stats }, below };
+    entry ??= { path, source, stats };
+    below.push({ directory: source, depth });
   }
   return entry ? { entry, below } : null;
 }
