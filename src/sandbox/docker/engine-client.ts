@@ -7,8 +7,6 @@
  * No API version is pinned: engines refuse both too new and too old ones.
  */
 import { readFileSync } from "node:fs";
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
 import Dockerode from "dockerode";
 import { RunnerError } from "../../model/runner-error.ts";
 
@@ -56,16 +54,11 @@ export function createEngineClient(endpoint: string, tlsDir?: string): EngineCli
   };
 }
 
-/** dockerode takes an agent too; its types do not say so. */
-interface ConnectionOptions extends Dockerode.DockerOptions {
-  readonly agent: HttpAgent | HttpsAgent;
-}
-
 /**
  * Every field is set, also to undefined: dockerode fills absent ones from DOCKER_HOST and DOCKER_CERT_PATH of the
  * process, which may point at another engine than the asked one.
  */
-function connectionOptions(endpoint: string, tlsDir: string | undefined): ConnectionOptions {
+function connectionOptions(endpoint: string, tlsDir: string | undefined): Dockerode.DockerOptions {
   const none = {
     socketPath: undefined,
     host: undefined,
@@ -73,11 +66,13 @@ function connectionOptions(endpoint: string, tlsDir: string | undefined): Connec
     ca: undefined,
     cert: undefined,
     key: undefined,
+    // Not an agent without keep-alive: dockerode would print it, with all its sockets, for each request (80 ms CPU).
+    headers: { Connection: "close" },
   };
   if (endpoint.startsWith("unix://")) {
     const socketPath = endpoint.slice("unix://".length);
     if (!socketPath.startsWith("/")) throw badEndpoint(endpoint);
-    return { ...none, socketPath, protocol: "http", agent: new HttpAgent({ keepAlive: false }) };
+    return { ...none, socketPath, protocol: "http" };
   }
   const url = URL.parse(endpoint);
   if (url === null || !["tcp:", "http:", "https:"].includes(url.protocol) || url.hostname === "") {
@@ -90,7 +85,6 @@ function connectionOptions(endpoint: string, tlsDir: string | undefined): Connec
     host: url.hostname,
     port: url.port === "" ? (isTls ? "2376" : "2375") : url.port,
     protocol: isTls ? "https" : "http",
-    agent: isTls ? new HttpsAgent({ keepAlive: false }) : new HttpAgent({ keepAlive: false }),
     ca: pem("ca"),
     cert: pem("cert"),
     key: pem("key"),

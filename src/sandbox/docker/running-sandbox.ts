@@ -53,7 +53,10 @@ export function superviseSandbox(
     const waiting = new AbortController();
     container.wait({ condition: "not-running", abortSignal: waiting.signal }).then(
       () => ticket.notifyEnded(),
-      (error: unknown) => (isGone(error) ? ticket.notifyEnded() : context.exits.doubt()),
+      (error: unknown) => {
+        if (isGone(error)) ticket.notifyEnded();
+        else if (!waiting.signal.aborted) context.exits.doubt();
+      },
     );
     const signal = await ticket.signal;
     waiting.abort();
