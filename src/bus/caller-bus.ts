@@ -48,6 +48,8 @@ export const DEFAULT_BUS_LIMITS: BusLimits = {
 const DISK_CALLS_AT_ONCE = 4;
 /** Refused calls are logged at most this often; a flood must not fill the log. */
 const REFUSED_LOGGED_EVERY_MS = 1000;
+const BUGS_LOGGED_PER_SECOND = 1;
+const BUGS_LOGGED_BURST = 20;
 
 /** Makes the bus of one attempt; give its `frame` and `oversize` to that attempt's door. */
 export function createCallerBus(
@@ -59,6 +61,9 @@ export function createCallerBus(
   const limits = { ...DEFAULT_BUS_LIMITS, ...options };
   const calls = createRateBucket(limits.callsPerSecond, limits.callBurst);
   const chars = createRateBucket(limits.sentCharsPerSecond, limits.sentCharsBurst);
+  // A full disk fails every call; the log of the supervisor must not fill up with that too.
+  const bugs = createRateBucket(BUGS_LOGGED_PER_SECOND, BUGS_LOGGED_BURST);
+  let bugsNotLogged = 0;
   let refusedLoggedMs = Number.NEGATIVE_INFINITY;
 
   return createDispatcher(createMethods(caller, port, limits), {
@@ -76,10 +81,15 @@ export function createCallerBus(
       port.record(caller, call);
     },
     unforeseen({ correlationId, method, cause }) {
+      if (bugs.take(1, performance.now()) > 0) {
+        bugsNotLogged += 1;
+        return;
+      }
       logger.error(
-        { attempt: formatAttempt(caller), correlationId, method, err: cause },
+        { attempt: formatAttempt(caller), correlationId, method, err: cause, notLogged: bugsNotLogged },
         "a bus call failed unexpectedly",
       );
+      bugsNotLogged = 0;
     },
   });
 }

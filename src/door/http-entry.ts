@@ -1,15 +1,17 @@
 /**
  * The HTTP side of a door: `POST /rpc` carries one frame per request, other paths go to the handlers that the door was given. The
- * server never listens; sockets are handed to it with their first bytes put back.
+ * server never listens; connections are handed to it as streams that give one request at a time.
  *
  * LIMITATION: over HTTP nothing can be pushed, so `connection.send` rejects there.
  */
 import { isUtf8 } from "node:buffer";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { RunnerError } from "../model/runner-error.ts";
 import type { DoorConnection } from "./door.ts";
 import { createClosedSignal, type DoorParts, NOT_UTF8_FRAME, type OpenConnection } from "./door-parts.ts";
+import { createPacedStream } from "./paced-stream.ts";
 
 export interface HttpEntry {
   /** Takes a socket whose first bytes are `first`. */
@@ -18,7 +20,6 @@ export interface HttpEntry {
 }
 
 const RPC_PATH = "/rpc";
-const IDLE_MS = 60_000;
 /** How much of a body over the limit is read and dropped before the refusal. */
 const DROPPED_BYTES = 16 * 1024 * 1024;
 
@@ -26,11 +27,10 @@ const DROPPED_BYTES = 16 * 1024 * 1024;
 export function createHttpEntry(parts: DoorParts): HttpEntry {
   const { limits, handlers } = parts;
   const routes = [...(handlers.http ?? [])].sort((a, b) => b.prefix.length - a.prefix.length);
-  const connections = new WeakMap<Socket, HttpConnection>();
+  const connections = new WeakMap<object, HttpConnection>();
   const server = createServer({
     headersTimeout: limits.partialFrameTimeoutMs,
     requestTimeout: limits.partialFrameTimeoutMs,
-    keepAliveTimeout: IDLE_MS,
     connectionsCheckingInterval: Math.max(10, Math.min(1000, Math.round(limits.partialFrameTimeoutMs / 4))),
     maxHeaderSize: 16 * 1024,
   });
@@ -52,7 +52,7 @@ export function createHttpEntry(parts: DoorParts): HttpEntry {
       response.destroy();
       return;
     }
-    connection.begin(response);
+    connection.begin(request, response);
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (path === RPC_PATH) {
       void answerRpc(request, response, connection.peer, parts);
@@ -68,11 +68,9 @@ export function createHttpEntry(parts: DoorParts): HttpEntry {
 
   return {
     serve(socket, id, first) {
-      const connection = createHttpConnection(socket, id);
-      connections.set(socket, connection);
-      socket.unshift(first);
-      server.emit("connection", socket);
-      socket.resume();
+      const connection = createHttpConnection(socket, id, first, parts);
+      connections.set(connection.stream, connection);
+      server.emit("connection", connection.stream);
       return connection;
     },
     close() {
@@ -83,14 +81,29 @@ export function createHttpEntry(parts: DoorParts): HttpEntry {
 
 interface HttpConnection extends OpenConnection {
   readonly peer: DoorConnection;
-  begin(response: ServerResponse): void;
+  readonly stream: Duplex;
+  begin(request: IncomingMessage, response: ServerResponse): void;
 }
 
-function createHttpConnection(socket: Socket, id: number): HttpConnection {
+function createHttpConnection(
+  socket: Socket,
+  id: number,
+  first: Buffer,
+  { turn }: DoorParts,
+): HttpConnection {
   const closedSignal = createClosedSignal(socket);
+  let latest: IncomingMessage | undefined;
   let inWork = 0;
   let isFinishing = false;
+  const { stream, feed } = createPacedStream(socket, {
+    first,
+    turn,
+    // The rest of the request in work, not the next one: pipelined requests are answered one by one. Two are in work where one portion
+    // held the end of a body and the head behind it.
+    mayFeed: () => inWork === 0 || (inWork === 1 && latest?.complete === false),
+  });
   return {
+    stream,
     peer: {
       id,
       get closed() {
@@ -99,17 +112,19 @@ function createHttpConnection(socket: Socket, id: number): HttpConnection {
       send: () =>
         Promise.reject(new RunnerError("usage", "an HTTP connection cannot be pushed to; use frames")),
     },
-    begin(response) {
+    begin(request, response) {
+      latest = request;
       inWork += 1;
       if (isFinishing) response.setHeader("Connection", "close");
       response.once("close", () => {
         inWork -= 1;
-        if (isFinishing && inWork === 0) socket.destroySoon();
+        if (isFinishing && inWork === 0) stream.end();
+        else feed();
       });
     },
     finish() {
       isFinishing = true;
-      if (inWork === 0) socket.destroySoon();
+      if (inWork === 0) stream.end();
     },
   };
 }
@@ -118,25 +133,36 @@ async function answerRpc(
   request: IncomingMessage,
   response: ServerResponse,
   peer: DoorConnection,
-  { limits, handlers, turn }: DoorParts,
+  parts: DoorParts,
 ): Promise<void> {
+  const { limits, handlers, held } = parts;
   if (request.method !== "POST") {
     response.setHeader("Allow", "POST");
     replyJson(response, 405, { error: "only POST /rpc takes calls", known: ["POST /rpc"] });
     return;
   }
-  const body = await readBody(request, limits.maxFrameBytes);
+  const body = await readBody(request, parts);
+  held.set(request, 0);
   if (body === "gone") return;
   if (body === "oversize") {
     response.setHeader("Connection", "close");
     replyText(response, 413, handlers.oversize(limits.maxFrameBytes));
     return;
   }
-  if (!turn.tryTake()) await new Promise<void>((resolve) => turn.whenFree(resolve));
   const text = isUtf8(body) ? body.toString("utf8") : NOT_UTF8_FRAME;
   const reply = await handlers.frame(text, peer).catch(() => undefined);
-  if (reply === undefined) response.writeHead(204).end();
-  else replyText(response, 200, reply);
+  if (reply === undefined) {
+    response.writeHead(204).end();
+    return;
+  }
+  // Counted until the peer has taken it.
+  if (!held.set(response, reply.length)) {
+    held.set(response, 0);
+    response.destroy();
+    return;
+  }
+  response.once("close", () => held.set(response, 0));
+  replyText(response, 200, reply);
 }
 
 function declaredBytes(request: IncomingMessage): number {
@@ -147,7 +173,10 @@ function declaredBytes(request: IncomingMessage): number {
  * The whole body, or why there is none. Never holds more than `maxBytes`. What is over it is read and dropped, for a while: most clients
  * look for an answer only when they have sent everything.
  */
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | "oversize" | "gone"> {
+function readBody(
+  request: IncomingMessage,
+  { limits: { maxFrameBytes: maxBytes }, held }: DoorParts,
+): Promise<Buffer | "oversize" | "gone"> {
   if (request.headers.expect !== undefined && declaredBytes(request) > maxBytes) {
     return Promise.resolve("oversize");
   }
@@ -159,6 +188,7 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | 
       if (bytes <= maxBytes) chunks.push(chunk);
       else chunks.length = 0;
       if (bytes > maxBytes + DROPPED_BYTES) resolve("oversize");
+      if (!held.set(request, bytes > maxBytes ? 0 : bytes)) request.destroy();
     });
     request.once("end", () => resolve(bytes > maxBytes ? "oversize" : Buffer.concat(chunks)));
     request.once("close", () => resolve("gone"));

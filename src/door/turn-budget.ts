@@ -3,8 +3,8 @@
  * up everybody else (other connections, other doors, timers) for a fraction of a millisecond only.
  */
 export interface TurnBudget {
-  /** Takes one unit of this turn's work; false where the turn is used up. */
-  tryTake(): boolean;
+  /** Takes `share` units (1) of this turn's work; false where the turn is used up. */
+  tryTake(share?: number): boolean;
   /** Runs `resume` in a later turn, in the order asked. */
   whenFree(resume: () => void): void;
 }
@@ -32,9 +32,9 @@ export function createTurnBudget(perTurn: number): TurnBudget {
   }
 
   return {
-    tryTake() {
+    tryTake(share = 1) {
       if (left <= 0) return false;
-      left -= 1;
+      left -= share;
       schedule();
       return true;
     },

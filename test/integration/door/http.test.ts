@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { openBusRig } from "./door-rig.ts";
+import { createEcho, openBusRig, openRig } from "./door-rig.ts";
 import { connectRaw } from "./raw-peer.ts";
 
 const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
@@ -106,6 +106,42 @@ describe("one socket, two languages", () => {
     peer.send(`\r\n${text}${text}`);
     expect([await readReply(), await readReply()]).toEqual([PONG, PONG]);
     peer.socket.destroy();
+  });
+
+  test("pipelined requests are started one by one, and a half-closed peer gets all answers", async () => {
+    const echo = createEcho();
+    let most = 0;
+    let inWork = 0;
+    await using rig = await openRig({
+      ...echo,
+      async frame(text) {
+        inWork += 1;
+        most = Math.max(most, inWork);
+        await new Promise(setImmediate);
+        inWork -= 1;
+        return text;
+      },
+    });
+    const peer = await connectRaw(rig.socketPath);
+    const bodies = Array.from({ length: 300 }, (_, index) => `{"n":${index}}`);
+    for (const body of bodies)
+      peer.send(`POST /rpc HTTP/1.1\r\nHost: d\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    peer.socket.end();
+    expect((await peer.rest()).match(/\{"n":\d+\}/g)).toEqual(bodies);
+    // Two where a body's end and the next head came as one portion.
+    expect(most).toBeLessThanOrEqual(2);
+    await expect.poll(() => rig.door.connections).toBe(0);
+  });
+
+  test("bodies of all connections together are bounded", async () => {
+    await using rig = await openRig(createEcho(), { maxFrameBytes: 100_000, maxQueuedBytes: 100_000 });
+    const peers = await Promise.all(Array.from({ length: 16 }, () => connectRaw(rig.socketPath)));
+    for (const peer of peers) {
+      peer.send(`POST /rpc HTTP/1.1\r\nHost: d\r\nContent-Length: 95000\r\n\r\n${"x".repeat(90_000)}`);
+    }
+    await expect.poll(() => rig.door.connections).toBeLessThanOrEqual(4);
+    expect(rig.door.connections).toBeGreaterThan(0);
+    for (const peer of peers) peer.socket.destroy();
   });
 
   test("other handlers by prefix, the longest first; absolute form and CONNECT are no way out", async () => {
