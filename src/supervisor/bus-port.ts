@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BusPort } from "../bus/bus.ts";
@@ -64,8 +64,10 @@ export function createBusPort(deps: BusPortDeps): Omit<BusPort, "context"> {
       const dir = artifactsDir(deps.stateDir, caller);
       await mkdir(dir, { recursive: true, mode: 0o700 });
       const target = join(dir, artifact.name);
-      await writeFile(`${target}.part`, artifact.content, { mode: 0o600 });
-      await rename(`${target}.part`, target);
+      // Written beside the folder, under a name of our own: no artifact can be called so, and two of one name do not meet.
+      const part = `${dir}.${randomBytes(6).toString("hex")}`;
+      await writeFile(part, artifact.content, { mode: 0o600 });
+      await rename(part, target);
       const sha256 = createHash("sha256").update(artifact.content).digest("hex");
       const bytes = artifact.content.length;
       note(caller, { type: "artifact-stored", ...at(caller), name: artifact.name, bytes, sha256 });
