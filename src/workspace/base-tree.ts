@@ -154,30 +154,41 @@ async function buildBaseTree(
   // Refreshing has written a new index, which is ours.
   if (context.uid !== null) await runTool("chown", ["-R", owner(context.uid), insideGit]);
   await rm(join(temporary, "index"), { force: true });
-  await writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(kept, extra));
+  await writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(await kept, extra));
   const meta: Omit<BuiltTree, "directory"> = { key: request.key, commit, insideHead, insideTree };
   await writeFile(join(temporary, "meta.json"), JSON.stringify(meta));
 }
 
-/** The commit that HEAD inside names: the real one, or one of the files that the filter keeps. */
+/** What HEAD inside names, and the files of it. */
+export interface InsideCommit {
+  /** The real commit, or one of the files that the filter keeps. */
+  readonly insideHead: string;
+  readonly insideTree: string;
+  /** A promise, since the list of all files is wanted last, for the manifest, where nothing is left out. */
+  readonly kept: Promise<readonly TreeEntry[]>;
+}
+
+/** Finds or makes the commit that HEAD inside names. `below` is the tree that this one is laid over, null for a base. */
 export async function insideCommit(
   storeDir: string,
   commit: string,
   filter: FileFilter,
-  options: {
-    /** The tree that this one is laid over; null for a base. */
-    readonly below: BuiltTree | null;
-    readonly indexFile: string;
-  },
-): Promise<{ kept: TreeEntry[]; insideHead: string; insideTree: string }> {
-  const entries = await listTree(gitRunner(storeDir), commit);
-  const keeps = createFileFilter(filter);
-  const kept = entries.filter((entry) => keeps(utf8Path(pathOfKey(entry.path)) ?? entry.path));
+  options: { readonly below: BuiltTree | null; readonly indexFile: string },
+): Promise<InsideCommit> {
   const { below } = options;
   const isRealBelow = below === null || below.insideHead === below.commit;
+  const listing = listTree(gitRunner(storeDir), commit);
+  const real = () => gitText(storeDir, ["rev-parse", "--verify", `${commit}^{tree}`]);
+  if (isWholeTree(filter) && isRealBelow) {
+    // Its failure is seen by whoever awaits `kept`.
+    listing.catch(() => undefined);
+    return { kept: listing, insideHead: commit, insideTree: await real() };
+  }
+  const entries = await listing;
+  const keeps = createFileFilter(filter);
+  const kept = entries.filter((entry) => keeps(utf8Path(pathOfKey(entry.path)) ?? entry.path));
   if (kept.length === entries.length && isRealBelow) {
-    const insideTree = await gitText(storeDir, ["rev-parse", "--verify", `${commit}^{tree}`]);
-    return { kept, insideHead: commit, insideTree };
+    return { kept: Promise.resolve(kept), insideHead: commit, insideTree: await real() };
   }
   const keptPaths = new Set(kept.map((entry) => entry.path));
   const left = entries.map((entry) => entry.path).filter((path) => !keptPaths.has(path));
@@ -189,7 +200,7 @@ export async function insideCommit(
     message,
     dateFrom: commit,
   });
-  return { kept, insideHead, insideTree };
+  return { kept: Promise.resolve(kept), insideHead, insideTree };
 }
 
 /** Records of the manifest: tracked files (gitlinks are no files), then those from the work tree. */
@@ -215,15 +226,12 @@ export function manifestFiles(kept: readonly TreeEntry[], extra: readonly ExtraF
 export async function finishTree(context: TreeContext, tree: string, commit: string): Promise<void> {
   const args = ["log", "-1", "--no-show-signature", "--format=%ct", commit];
   const dateSec = Math.min(Number(await gitText(context.gitDir, args)), Math.floor(Date.now() / 1000) - 5);
-  // A root directory that others can enter: inside it is /workspace.
-  await runTool("chmod", ["755", tree]);
-  await runTool("sh", [
-    "-c",
-    'find "$0" -path "$0/.git" -prune -o ! -type d -print0 | xargs -0 -r touch --no-dereference --date="@$1" --',
-    tree,
-    String(dateSec),
-  ]);
-  if (context.uid !== null) await runTool("chown", ["-R", "--no-dereference", owner(context.uid), tree]);
+  // Directories that this process made have its umask; git's own have not.
+  const script = `find "$0" -type d ! -perm 755 -print0 | xargs -0 -r chmod 755 --
+find "$0" -path "$0/.git" -prune -o ! -type d -print0 | xargs -0 -r touch --no-dereference --date="@$1" --
+if [ -n "$2" ]; then chown -R --no-dereference "$2" "$0"; fi`;
+  const given = context.uid === null ? "" : owner(context.uid);
+  await runTool("sh", ["-euc", script, tree, String(dateSec), given]);
 }
 
 async function writeExtra(tree: string, file: ExtraFile): Promise<void> {

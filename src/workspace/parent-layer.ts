@@ -79,27 +79,55 @@ async function buildLayer(
     indexFile: scratchIndex,
   });
   await rm(scratchIndex, { force: true });
-  const changes = await compareTrees(storeDir, base.insideTree, insideTree);
-  await mkdir(tree, { mode: 0o755 });
-  const present = changes.filter(({ newMode }) => newMode !== "000000" && newMode !== "040000");
-  if (present.length > 0) {
-    const env = { GIT_INDEX_FILE: scratchIndex };
-    await gitText(storeDir, ["update-index", "-z", "--index-info"], { env, input: indexInfo(present) });
-    const checkout = ["-c", "core.bare=false", "--work-tree", tree, "checkout-index", "--all", "--quiet"];
-    await gitText(storeDir, checkout, { env, umask: "022" });
-  }
-  const removed = removedPaths(changes, extra);
-  await writeFile(
-    join(temporary, REMOVED_FILE),
-    Buffer.from(removed.map((path) => `${path}\0`).join(""), "latin1"),
-  );
-  if (context.uid !== null) await makeWhiteouts(join(temporary, "whiteout"), tree, removed);
-  await layInsideGit(context, tree, { base, insideHead, changes });
-  await finishTree(context, tree, commit);
-  await rm(scratchIndex, { force: true });
-  await writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(kept, extra));
+  const insideGit = join(tree, ".git");
+  await mkdir(join(insideGit, "objects/pack"), { recursive: true, mode: 0o755 });
+  const changes = compareTrees(storeDir, base.insideTree, insideTree);
   const meta: Omit<BuiltTree, "directory"> = { key: request.key, commit, insideHead, insideTree };
-  await writeFile(join(temporary, "meta.json"), JSON.stringify(meta));
+  // Some fifteen short processes: those that do not need each other run side by side.
+  await Promise.all([
+    changes.then((found) => checkOutChanges(storeDir, found, { tree, indexFile: scratchIndex })),
+    changes.then((found) => markRemoved(context, temporary, tree, removedPaths(found, extra))),
+    changes.then((found) => layInsideGit(context, insideGit, { base, insideHead, changes: found })),
+    packObjects(storeDir, [insideHead, `^${base.insideHead}`], insideGit),
+    kept.then((entries) =>
+      writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(entries, extra)),
+    ),
+    writeFile(join(temporary, "meta.json"), JSON.stringify(meta)),
+  ]);
+  await rm(scratchIndex, { force: true });
+  await finishTree(context, tree, commit);
+}
+
+async function checkOutChanges(
+  storeDir: string,
+  changes: readonly TreeChange[],
+  places: { readonly tree: string; readonly indexFile: string },
+): Promise<void> {
+  const present = changes.filter(({ newMode }) => newMode !== "000000" && newMode !== "040000");
+  if (present.length === 0) return;
+  const env = { GIT_INDEX_FILE: places.indexFile };
+  await gitText(storeDir, ["update-index", "-z", "--index-info"], { env, input: indexInfo(present) });
+  const checkout = [
+    "-c",
+    "core.bare=false",
+    "--work-tree",
+    places.tree,
+    "checkout-index",
+    "--all",
+    "--quiet",
+  ];
+  await gitText(storeDir, checkout, { env, umask: "022" });
+}
+
+async function markRemoved(
+  context: TreeContext,
+  temporary: string,
+  tree: string,
+  removed: readonly string[],
+): Promise<void> {
+  const list = Buffer.from(removed.map((path) => `${path}\0`).join(""), "latin1");
+  await writeFile(join(temporary, REMOVED_FILE), list);
+  if (context.uid !== null) await makeWhiteouts(join(temporary, "whiteout"), tree, removed);
 }
 
 async function compareTrees(storeDir: string, from: string, to: string): Promise<TreeChange[]> {
@@ -164,28 +192,24 @@ async function makeWhiteouts(seed: string, tree: string, removed: readonly strin
 
 async function layInsideGit(
   context: TreeContext,
-  tree: string,
+  insideGit: string,
   content: { readonly base: BuiltTree; readonly insideHead: string; readonly changes: readonly TreeChange[] },
 ): Promise<void> {
   const { base, insideHead, changes } = content;
-  const insideGit = join(tree, ".git");
   const index = join(insideGit, "index");
   const head = join(insideGit, "refs/heads/work");
-  await mkdir(join(insideGit, "objects/pack"), { recursive: true, mode: 0o755 });
   await mkdir(dirname(head), { recursive: true, mode: 0o755 });
+  await writeFile(head, `${insideHead}\n`);
   await copyFile(join(treeDirectory(base), ".git/index"), index);
   await chmod(index, 0o644);
-  await writeFile(head, `${insideHead}\n`);
   const entries = changes.filter(({ newMode, isOldDirectory }) =>
     newMode === "000000" ? !isOldDirectory : newMode !== "040000",
   );
-  if (entries.length > 0) {
-    await gitText(context.gitDir, ["update-index", "-z", "--index-info"], {
-      env: { GIT_INDEX_FILE: index },
-      input: indexInfo(entries),
-    });
-  }
-  await packObjects(context.gitDir, [insideHead, `^${base.insideHead}`], insideGit);
+  if (entries.length === 0) return;
+  await gitText(context.gitDir, ["update-index", "-z", "--index-info"], {
+    env: { GIT_INDEX_FILE: index },
+    input: indexInfo(entries),
+  });
 }
 
 /** Input of `update-index --index-info`, removals first: a file may take the name of a directory that goes. */
