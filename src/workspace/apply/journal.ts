@@ -1,0 +1,92 @@
+/**
+ * The record that makes an apply atomic: written before anything of the user's is touched, and enough to take it back.
+ *
+ *   preparing → switching → done → undoing → undone
+ *
+ * `preparing`  nothing of the work tree was touched; what was staged can be thrown away
+ * `switching`  each touched file is as before or as after, none in between: they are moved into place whole
+ * `undoing`    the same, the other way round
+ */
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import type { FileSwitch } from "./file-switch.ts";
+
+const versionSchema = z.object({ mode: z.string(), oid: z.string() }).nullable();
+const journalSchema = z.object({
+  version: z.literal(1),
+  id: z.string().regex(/^[0-9a-f]{16}$/),
+  state: z.enum(["preparing", "switching", "done", "undoing", "undone"]),
+  repository: z.string(),
+  headBefore: z.string(),
+  /** The process at work: its id, and when it started, so that another of the same id is told apart. */
+  process: z.object({ pid: z.number(), startedAt: z.string() }),
+  stagingDir: z.string(),
+  files: z.array(z.object({ path: z.string(), before: versionSchema, after: versionSchema })),
+});
+
+export type Journal = z.infer<typeof journalSchema> & { readonly files: readonly FileSwitch[] };
+
+/** Names a new apply. */
+export function newApplyId(): string {
+  return randomBytes(8).toString("hex");
+}
+
+/** Writes a journal so that a crash leaves the old one or the new one, on disk before this returns. */
+export async function writeJournal(directory: string, journal: Journal): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const path = join(directory, `${journal.id}.json`);
+  const handle = await open(`${path}.new`, "w", 0o600);
+  try {
+    await handle.writeFile(JSON.stringify(journal));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(`${path}.new`, path);
+}
+
+/** Reads a journal, or null where there is none of that id. */
+export async function readJournal(directory: string, id: string): Promise<Journal | null> {
+  if (!/^[0-9a-f]{16}$/.test(id)) return null;
+  const text = await readFile(join(directory, `${id}.json`), "utf8").catch(() => null);
+  return text === null ? null : journalSchema.parse(JSON.parse(text));
+}
+
+/** Journals of a repository that were interrupted, or are at work. */
+export async function findUnfinished(directory: string, repository: string): Promise<Journal[]> {
+  const names = await readdir(directory).catch(() => []);
+  const journals = await Promise.all(
+    names.filter((name) => name.endsWith(".json")).map((name) => readJournal(directory, name.slice(0, -5))),
+  );
+  return journals
+    .filter((journal) => journal !== null)
+    .filter(({ state }) => state !== "done" && state !== "undone")
+    .filter((journal) => journal.repository === repository);
+}
+
+/** This process, as a journal names it. */
+export async function thisProcess(): Promise<Journal["process"]> {
+  return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? "" };
+}
+
+/** Whether the process that a journal names still runs. */
+export async function isAtWork({ process: owner }: Journal): Promise<boolean> {
+  return (await startTime(owner.pid)) === owner.startedAt;
+}
+
+/** Start time in ticks since boot, with the boot's id; null where no such process runs. */
+async function startTime(pid: number): Promise<string | null> {
+  try {
+    const [stat, boot] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, "latin1"),
+      readFile("/proc/sys/kernel/random/boot_id", "latin1"),
+    ]);
+    // The command name may hold spaces and brackets; fields are counted from after its last bracket.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" ? null : `${boot.trim()}:${fields[19]}`;
+  } catch {
+    return null; // No such process.
+  }
+}
