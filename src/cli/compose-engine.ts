@@ -19,7 +19,10 @@ export async function needEngine(env: CliContext["env"], explicit: string | unde
   const tried = explainSearch(search).join("\n  ");
   throw new RunnerError("engine-unreachable", `no container engine answers:\n  ${tried}`, {
     data: { tried: search.tried },
-    hint: "run `bulkhead setup` to start one, or name one with --engine",
+    hint:
+      search.named === null
+        ? "run `bulkhead setup` to start one, or name one with --engine"
+        : "start it, or name another with --engine",
   });
 }
 

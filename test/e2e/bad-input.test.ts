@@ -166,7 +166,7 @@ describe("places where nothing can run", () => {
       await runPlan(plan, ["--engine", "unix:///nonexistent.sock"]),
       3,
       "error: no container engine answers:\n  unix:///nonexistent.sock (--engine): no such socket\n" +
-        "hint: run `bulkhead setup` to start one, or name one with --engine\n",
+        "hint: start it, or name another with --engine\n",
     );
     const byVariable = await rig.run(["run", join(rig.root, "plan.yaml")], {
       cwd: repository,
@@ -191,6 +191,9 @@ describe("places where nothing can run", () => {
     ]);
     expectCode(result, 3);
     expect(result.stdout).toContain("✗ a: the engine does not have the image bulkhead/none:1");
+    // Nothing was started, so there is no log to send anybody to.
+    expect(result.stdout).not.toContain("log:");
+    expect(result.stdout).not.toContain("bulkhead logs");
     expect(taskOf(await statusOf(rig), "a")).toMatchObject({
       attempt: 1,
       failure: { reason: "image-missing", fault: "host" },

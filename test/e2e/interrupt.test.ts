@@ -34,13 +34,13 @@ beforeAll(() => {
 });
 afterAll(() => endRig(rig));
 
-/** What readline writes besides text: it starts a line anew at a column, and turns pasted text into marks. */
+/** Without what readline writes besides text: it moves to a column, first or after the question, and erases below. */
 function readlineFree(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for.
+  const esc = "\u001b";
   return text
-    .replace(/\x1b\[1G/g, "\r")
-    .replace(/\x1b\[0J/g, "\x1b[J")
-    .replace(/\x1b\[\d+G/g, "");
+    .replaceAll(`${esc}[1G`, "\r")
+    .replaceAll(`${esc}[0J`, `${esc}[J`)
+    .replaceAll(new RegExp(`${esc}\\[\\d+G`, "g"), "");
 }
 
 /** A task of some seconds and one that needs it. */

@@ -83,12 +83,26 @@ function renderFailures(view: RunView, tasks: readonly TaskView[], options: Repo
       `  ${mark} ${task.spec.id}: ${why?.headline ?? "failed"} ${palette.paint("dim", `(${took}${attempts})`)}`,
       ...(why?.detail ?? []).map((line) => `      ${line}`),
       ...(why === null ? [] : [`      ${palette.paint("dim", "next:")} ${why.hint}`]),
-      ...(task.attempt === 0
-        ? []
-        : [`      ${palette.paint("dim", "log: ")} ${outputLogPath(stateDir, key)}`]),
+      ...(hasLog(task) ? [`      ${palette.paint("dim", "log: ")} ${outputLogPath(stateDir, key)}`] : []),
     ];
   });
   return [palette.paint("bold", "Failed"), ...lines];
+}
+
+/** Whether the newest attempt came as far as a container that could print. */
+function hasLog({ attempt, failure }: TaskView): boolean {
+  if (attempt === 0) return false;
+  switch (failure?.reason) {
+    case "image-missing":
+    case "parents-conflict":
+      return false;
+    case "host-error":
+    case "engine-lost":
+    case "runner-bug":
+      return !["snapshot", "door", "create"].includes(failure.phase);
+    default:
+      return true;
+  }
 }
 
 function renderHeld(view: RunView, palette: Palette): string[] {
@@ -146,7 +160,7 @@ function renderNext(view: RunView, tasks: readonly TaskView[], options: ReportOp
     next.push([`${program} diff ${run}`, "see what changed"]);
     next.push([`${program} apply ${run}`, "take it over into your repository"]);
   }
-  const failed = tasks.find((task) => task.state === "failed" && task.attempt > 0);
+  const failed = tasks.find((task) => task.state === "failed" && hasLog(task));
   if (failed !== undefined) next.push([`${program} logs ${run} ${failed.spec.id}`, "see what it printed"]);
   if (next.length === 0) return [];
   const width = Math.max(...next.map(([command]) => command.length));
