@@ -20,7 +20,8 @@ export interface ImageFacts {
 
 export interface CreateFacts {
   readonly image: ImageFacts;
-  readonly seccomp: string;
+  /** Value of the engine's `seccomp=` option; null leaves its default profile. */
+  readonly seccomp: string | null;
   readonly product: "docker" | "podman";
   /** Block device (`/dev/...`) the IO caps go on, or null. */
   readonly ioDevice: string | null;
@@ -109,14 +110,18 @@ export function tmpfsTargets(spec: SandboxSpec): readonly string[] {
   return [...new Set(["/tmp", home])].filter((target) => target !== "/" && !taken.has(target));
 }
 
-function tmpfs(spec: SandboxSpec): Record<string, string> {
+/** Podman knows neither inode limits nor owners here: HOME is open to all then, and there is but one user inside. */
+function tmpfs(spec: SandboxSpec, product: CreateFacts["product"]): Record<string, string> {
   const inodes = Math.max(4_096, Math.ceil(spec.caps.tmpBytes / TMP_BYTES_PER_INODE));
   // exec: package managers and test runners build and run programs under /tmp and HOME.
-  const common = `rw,exec,nosuid,nodev,size=${spec.caps.tmpBytes},nr_inodes=${inodes}`;
+  const common = `rw,exec,nosuid,nodev,size=${spec.caps.tmpBytes}`;
+  const own = `mode=0700,uid=${spec.uid},gid=${spec.uid}`;
   return Object.fromEntries(
     tmpfsTargets(spec).map((target) => [
       target,
-      target === "/tmp" ? `${common},mode=1777` : `${common},mode=0700,uid=${spec.uid},gid=${spec.uid}`,
+      product === "podman"
+        ? `${common},mode=1777`
+        : `${common},nr_inodes=${inodes},${target === "/tmp" ? "mode=1777" : own}`,
     ]),
   );
 }
@@ -172,7 +177,7 @@ function hostConfig(spec: SandboxSpec, facts: CreateFacts): HostConfig {
     RestartPolicy: { Name: "no" },
     ReadonlyRootfs: true,
     CapDrop: ["ALL"],
-    SecurityOpt: ["no-new-privileges:true", `seccomp=${facts.seccomp}`],
+    SecurityOpt: ["no-new-privileges:true", ...(facts.seccomp === null ? [] : [`seccomp=${facts.seccomp}`])],
     IpcMode: "private",
     PidsLimit: facts.pidsLimit,
     NanoCpus: Math.round(caps.cpus * 1e9),
@@ -180,7 +185,7 @@ function hostConfig(spec: SandboxSpec, facts: CreateFacts): HostConfig {
     MemorySwap: caps.memoryBytes + caps.swapBytes,
     OomScoreAdj: 500,
     ShmSize: SHM_BYTES,
-    Tmpfs: tmpfs(spec),
+    Tmpfs: tmpfs(spec, facts.product),
     Ulimits: [
       { Name: "nofile", Soft: caps.openFiles, Hard: caps.openFiles },
       { Name: "core", Soft: 0, Hard: 0 },

@@ -13,7 +13,7 @@ import { isGone, isUnreachable, messageOf, statusOf } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
 import { makeOwnGroup, type OwnGroup } from "./own-group.ts";
 import { removeContainer } from "./remove-container.ts";
-import { seccompProfile } from "./seccomp-profile.ts";
+import { seccompOption } from "./seccomp-profile.ts";
 import { startSandbox } from "./start-sandbox.ts";
 
 const LOOK_AGAIN_MS = 250;
@@ -38,7 +38,7 @@ export async function createSandbox(
     if (image === null) return err({ reason: "image-missing", fault: "host", image: spec.image });
     const body = buildCreateBody(spec, {
       image,
-      seccomp: seccompProfile(),
+      seccomp: seccompOption(context),
       product: context.product,
       ioDevice: device?.path ?? null,
       cgroupParent: ownGroup?.parentPath ?? null,

@@ -28,6 +28,8 @@ import {
   removeVolume,
 } from "./volumes.ts";
 
+/** Podman lowers its own limit to this, and may not give a container a higher one. */
+const PODMAN_MAX_PROCESSES = 32_768;
 const LOST_AFTER_MS = 30_000;
 
 export interface DockerEngineOptions {
@@ -167,5 +169,5 @@ function imageFinder(client: EngineClient): EngineContext["findImage"] {
 
 function maxUserProcesses(): number | null {
   const hard = /^Max processes\s+\S+\s+(\d+)/m.exec(readKernelFile("/proc/self/limits") ?? "")?.[1];
-  return hard === undefined ? null : Number(hard);
+  return hard === undefined ? null : Math.min(Number(hard), PODMAN_MAX_PROCESSES);
 }
