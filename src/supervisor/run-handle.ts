@@ -66,15 +66,18 @@ export function watchHandle(
       push({ kind: "samples", atMs, samples });
     } else if (method === "run.settled") end(null);
   });
-  void client.closed.then(() =>
+  // The open "watch" call fails with the connection, before `closed` settles: both ways lead to the same words.
+  const lose = (): void =>
     end(
       new RunnerError("supervisor-unreachable", `lost the supervisor while run ${runId} was going on`, {
         hint: "see supervisor.log in the state directory; `bulkhead gc` removes what was left behind",
       }),
-    ),
-  );
+    );
+  void client.closed.then(lose);
   client.call("watch", { run_id: runId, ...wants }).catch((error: unknown) => {
-    if (error instanceof RunnerError) end(error);
+    if (!(error instanceof RunnerError)) return;
+    if (error.code === "supervisor-unreachable") lose();
+    else end(error);
   });
 
   async function* messages(): AsyncIterableIterator<RunMessage> {

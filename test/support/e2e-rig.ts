@@ -10,6 +10,7 @@ import { openEventStore } from "../../src/store/sqlite/sqlite-event-store.ts";
 import { databasePath, supervisorSocketPath } from "../../src/util/state-layout.ts";
 import type { CliResult, Rig } from "./bulkhead-cli.ts";
 import { findLeftovers, NOTHING_LEFT } from "./leftovers.ts";
+import { docker } from "./shell-container.ts";
 
 /** Asks until `look` gives something; fails with `what` when the time is over. The answer of a process is all there is to wait for. */
 export async function waitFor<T>(
@@ -39,8 +40,17 @@ export async function endRig(rig: Rig, expected = /^$/): Promise<void> {
     expect(existsSync(doors) ? readdirSync(doors) : []).toEqual([]);
     expect(await isAnswering(supervisorSocketPath(rig.stateDir))).toBe(false);
   } finally {
+    await sweepUp(rig.stateDir);
     rig.dispose();
   }
+}
+
+/** After a test that failed: ends what is still there, so that it does not disturb the next one. Finds nothing after one that passed. */
+async function sweepUp(stateDir: string): Promise<void> {
+  for (const pid of supervisorPids(stateDir)) process.kill(pid, "SIGKILL");
+  const left = await findLeftovers(stateDir);
+  for (const name of left.containers) await docker.getContainer(name.slice(1)).remove({ force: true });
+  for (const name of left.volumes) await docker.getVolume(name).remove();
 }
 
 /** Lines of the supervisor's log that are no plain news: warnings, errors, and what is no log line at all. */
