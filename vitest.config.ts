@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** Four projects: `unit` and `contract` need nothing, `integration` needs git and an engine, `e2e` needs the built CLI too. */
+/** Four projects: `unit` and `contract` need nothing, `integration` needs git and an engine, `attacks` and `e2e` need the built CLI too. */
 const shared = { restoreMocks: true, unstubEnvs: true, retry: 0, environment: "node" as const };
 
 export default defineConfig({
@@ -23,6 +23,16 @@ export default defineConfig({
           include: ["test/integration/**/*.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "attacks",
+          include: ["test/attacks/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
           fileParallelism: false,
         },
       },
