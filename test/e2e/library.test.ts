@@ -160,6 +160,6 @@ test("an engine that is not there, a place that is no repository", async () => {
   const tasks = [{ id: "a", run: "true" }];
   const noEngine = await refusal(start({ tasks }, { engine: "unix:///nonexistent.sock" }));
   expect(noEngine.code).toBe("engine-unreachable");
-  expect(noEngine.hint).toContain("bulkhead setup");
+  expect(noEngine.hint).toBe("start it, or name another with --engine");
   expect((await refusal(start({ tasks }, { repository: "/proc" }))).code).toBe("not-a-repository");
 });

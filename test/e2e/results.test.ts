@@ -103,8 +103,7 @@ test.each([
 ] as const)("%s is refused as a whole, with every problem", (id, problems) => {
   const failure = taskOf(status, id).failure;
   expect(failure).toMatchObject({ reason: "result-refused", fault: "agent" });
-  const found = (failure?.data as { problems: Array<{ path: string; kind: string }> }).problems;
-  expect(found.map(({ path, kind }) => [path, kind])).toEqual(problems);
+  expect(failure?.data).toMatchObject({ problems: problems.map(([path, kind]) => ({ path, kind })) });
   expect(taskOf(status, id).patch).toBeNull();
   expect(ran.stdout).toContain(`✗ ${id}: the result was refused: ${problems.length} problem`);
 });
