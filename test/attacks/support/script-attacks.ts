@@ -72,6 +72,22 @@ export function plantScripts(repository: string, attacks: readonly ScriptAttack[
 /** The image of runs by default; the unprotected containers get the same, or another tool might make the difference. */
 export const IMAGE = process.env["BULKHEAD_TEST_IMAGE"] ?? "bulkhead/agent:latest";
 
+const CAPABILITIES =
+  "SYS_ADMIN SYS_PTRACE SYS_RAWIO SYS_MODULE SYSLOG MKNOD DAC_READ_SEARCH NET_ADMIN NET_RAW".split(" ");
+
+/**
+ * As good as `--privileged`, with the host's namespaces. Spelled out, since that option fails where the engine itself lacks a
+ * capability.
+ */
+export const PRIVILEGED_OPTIONS: readonly string[] = [
+  ...["--user", "0", "--pid", "host", "--ipc", "host", "--uts", "host", "--network", "host"],
+  ...CAPABILITIES.flatMap((name) => ["--cap-add", name]),
+  ...["--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined"],
+  ...["--security-opt", "apparmor=unconfined", "--device-cgroup-rule", "b *:* rwm"],
+  ...["--device-cgroup-rule", "c *:* rwm"],
+  ...["--volume", "/dev:/dev", "--volume", "/sys:/sys"],
+];
+
 /** Runs those attacks in a container made with `docker run` and the given options, the repository mounted as it is. */
 export async function runInPlainContainer(
   repository: string,
@@ -82,7 +98,7 @@ export async function runInPlainContainer(
   const mounts = ["--volume", `${repository}:/workspace`, "--workdir", "/workspace"];
   const command = [...before, "python3", "/workspace/.attacks/run.py", ...ids];
   const label = ["--label", "bulkhead.test=attacks"];
-  return runBare("docker", ["run", "--rm", "--init", ...label, ...mounts, ...options, IMAGE, ...command], {});
+  return runBare("docker", ["run", "--rm", ...label, ...mounts, ...options, IMAGE, ...command], {});
 }
 
 /** Runs those attacks as a child process of this one, with the given environment: an agent started by hand. */
