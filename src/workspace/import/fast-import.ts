@@ -29,6 +29,8 @@ export interface CommitRequest {
 }
 
 export interface FastImport {
+  /** Whether another session, told how much is to come, would be faster. */
+  suits(expectedBytes: number): boolean;
   /** What a commit has at a path (latin1 key; `""` is its root tree), or null. */
   lookup(commit: string, path: string): Promise<TreeEntry | null>;
   /** Writes a blob and returns its name within this session. */
@@ -45,23 +47,22 @@ export interface FastImport {
 const BATCH_BYTES = 256 * 1024;
 /** git holds smaller blobs in memory and compares them line by line later; larger ones go straight through. */
 const BIG_FILE = "core.bigFileThreshold=16m";
-const ARGUMENTS = [
-  "-c",
-  BIG_FILE,
-  "-c",
-  "core.compression=1",
-  "-c",
-  "pack.compression=1",
-  "fast-import",
-  "--quiet",
-  "--done",
-  "--force",
-  "--date-format=raw",
-];
+/** Results larger than this are stored as they are: deflating what is mostly binary takes longer than all the rest. */
+const UNCOMPRESSED_BYTES = 64 * 1024 * 1024;
 
-/** Starts the process. `close` MUST be called whatever happens. */
-export function openFastImport(gitDir: string): FastImport {
-  const child = spawnGit(gitDir, ARGUMENTS);
+function importArguments(expectedBytes: number): string[] {
+  const level = expectedBytes > UNCOMPRESSED_BYTES ? 0 : 1;
+  const config = [BIG_FILE, `core.compression=${level}`, `pack.compression=${level}`].flatMap((entry) => [
+    "-c",
+    entry,
+  ]);
+  // Files in the order of their names make poor deltas of each other.
+  return [...config, "fast-import", "--quiet", "--done", "--force", "--date-format=raw", "--depth=0"];
+}
+
+/** Starts the process. `close` MUST be called whatever happens. `expectedBytes`: how much it will be given, where that is known. */
+export function openFastImport(gitDir: string, expectedBytes = 0): FastImport {
+  const child = spawnGit(gitDir, importArguments(expectedBytes));
   const answers = createLineReader(child.stdout);
   let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => {
@@ -119,6 +120,7 @@ export function openFastImport(gitDir: string): FastImport {
   }
 
   return {
+    suits: (bytes) => bytes <= UNCOMPRESSED_BYTES || expectedBytes > UNCOMPRESSED_BYTES,
     lookup,
     async writeBytes(content) {
       const mark = nextMark();

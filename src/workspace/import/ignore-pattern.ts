@@ -5,6 +5,8 @@
  * into regular expressions (a chain of double stars makes those backtrack for minutes). Both loops below remember one star only, the
  * last: for symbols that each match one position that is as good as full backtracking.
  * Bytes are latin1 characters, as git matches bytes.
+ * LIMITATION: git lets `x**` before a slash cross directories where nothing but literal text comes before the stars, against its own manual; here
+ * the manual is followed, and such a file is taken in.
  */
 
 /** One byte position of a component: a star, or a test of the byte. */
@@ -51,7 +53,7 @@ export function parseIgnorePattern(line: string): IgnorePattern | null {
   const segments: Segment[] = [];
   const parts = text.split("/");
   for (const [index, part] of parts.entries()) {
-    if (anchored && part === "**") {
+    if (anchored && /^\*{2,}$/.test(part)) {
       if (segments.at(-1) !== "**") segments.push("**");
       // A trailing `/**` is what lies inside, not the directory itself.
       if (index === parts.length - 1 && index > 0) segments.push(["*"]);

@@ -20,11 +20,17 @@ export interface OverlayImportRequest extends ImportRequest {
  * Nothing of the attempt's tree is given to git as a path.
  */
 export async function importFromOverlay(request: OverlayImportRequest): Promise<Result<Patch, Failure>> {
-  const session = openFastImport(request.gitDir);
+  // Started before the walk: it is ready by the time something is asked of it.
+  let session = openFastImport(request.gitDir);
   try {
     const problems = createProblemList();
     const base = createBaseTree(request.gitDir, request.snapshot.commit, session);
     const found = await walkOverlay({ ...request, layers: request.snapshot.layers }, base, problems);
+    const bytes = found.changes.reduce((sum, change) => sum + (change.kind === "file" ? change.size : 0), 0);
+    if (problems.isEmpty && !session.suits(bytes)) {
+      await session.close();
+      session = openFastImport(request.gitDir, bytes);
+    }
     return problems.isEmpty
       ? await commitChanges(session, request, found, problems)
       : err(problems.failure());

@@ -49,7 +49,7 @@ export async function importFromTar(request: TarImportRequest): Promise<Result<P
     for (const [directory, content] of collected.ignoreFiles) rules.addFile(directory, content);
     const chosen = await choose({ collected, manifest, tree, admission, rules, problems, spool });
     if (!problems.isEmpty) return err(problems.failure());
-    const session = openFastImport(gitDir);
+    const session = openFastImport(gitDir, spool.bytes);
     try {
       return await commitChanges(session, request, chosen, problems);
     } finally {

@@ -34,6 +34,8 @@ const KINDS: Readonly<Record<string, TarKind>> = {
   "2": "symlink",
   "5": "directory",
 };
+/** Links, devices, directories, fifos: a size in their header stands for nothing that follows. */
+const NO_CONTENT: ReadonlySet<string> = new Set(["1", "2", "3", "4", "5", "6"]);
 const WORDS: Readonly<Record<string, string>> = {
   "3": "device",
   "4": "device",
@@ -63,7 +65,7 @@ export async function* readTar(
       continue;
     }
     const kind = long.isSparse ? "special" : (KINDS[type] ?? "special");
-    const hasContent = kind === "file" || !(type in KINDS || type === "3" || type === "4" || type === "6");
+    const hasContent = !NO_CONTENT.has(type);
     const contentBytes = hasContent ? size : 0;
     let left = contentBytes;
     const takeSome = async (): Promise<Buffer> => {

@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly layers?: ReadonlyArray<(directory: string) => void>;
   /** A snapshot that lacks some files of the commit. */
   readonly leaveOut?: readonly string[];
+  /** More options of the writable overlay, e.g. `redirect_dir=on`. */
+  readonly mountOptions?: string;
   /** Ask git too. Not for trees that git would run programs from, or never finish. */
   readonly oracle?: boolean;
 }
@@ -156,7 +158,7 @@ async function overOverlay(
     "overlay",
     "overlay",
     "-o",
-    `lowerdir=${lower},upperdir=${upper},workdir=${workDir}`,
+    `${options.mountOptions ?? "volatile"},lowerdir=${lower},upperdir=${upper},workdir=${workDir}`,
     merged,
   ]);
   let oracle: string | null = null;
