@@ -180,6 +180,22 @@ describe("three tasks with a scripted agent", () => {
     );
   });
 
+  test("apply is refused as a whole where it would run over the user's own work", async () => {
+    const mine = join(repository, "auth_service/auth.py");
+    const committed = readFileSync(mine, "utf8");
+    const changed = `${committed}# not committed yet\n`;
+    writeFileSync(mine, changed);
+    const refused = expectCode(await rig.run(["apply", "-y"], { cwd: repository }), 1);
+    expect(refused.stderr).toMatch(/^error: .*\n?.*auth_service\/auth\.py/);
+    expect(refused.stderr).toContain("hint: ");
+    expect(readFileSync(mine, "utf8")).toBe(changed);
+    expect(git(repository, "status", "--porcelain", "--untracked-files=all")).toBe(
+      " M auth_service/auth.py\n",
+    );
+    writeFileSync(mine, committed);
+    expect(git(repository, "status", "--porcelain")).toBe("");
+  });
+
   test("apply --branch makes a branch and leaves the work tree alone", async () => {
     expectCode(
       await rig.run(["apply", "latest", "test_auth", "--branch", "agents/auth", "-y"], { cwd: repository }),

@@ -12,6 +12,7 @@ import {
   endRig,
   expectCode,
   hasEvent,
+  readEvents,
   SMALL,
   statesOf,
   statusOf,
@@ -58,18 +59,16 @@ function plan(seconds: number): string {
   );
 }
 
-/** The newest run once its first task runs in a container; `before` is the newest one until then. */
-async function runningRun(before: string | null): Promise<string> {
-  await waitFor("the task to run", async () => {
-    const { code, stdout } = await rig.run(["status", "--json"]);
-    return code === 0 && JSON.parse(stdout).run_id !== before && hasEvent(rig, "sandbox-started", "long");
-  });
-  return (await statusOf(rig)).run_id ?? "";
+function newestRun(): string | null {
+  return readEvents(rig)[0]?.runId ?? null;
 }
 
-async function newestRun(): Promise<string | null> {
-  const { code, stdout } = await rig.run(["status", "--json"]);
-  return code === 0 ? JSON.parse(stdout).run_id : null;
+/** The newest run once its first task runs in a container; `before` is the newest one until then. */
+function runningRun(before: string | null): Promise<string> {
+  return waitFor("the task to run", () => {
+    const run = newestRun();
+    return run !== before && hasEvent(rig, "sandbox-started", "long") ? run : null;
+  });
 }
 
 async function settled(run: string): Promise<Record<string, string>> {
@@ -82,7 +81,7 @@ async function settled(run: string): Promise<Record<string, string>> {
 
 describe("Ctrl+C on a terminal", () => {
   test("asks once; `c` goes on watching to the report", async () => {
-    const before = await newestRun();
+    const before = newestRun();
     const terminal = openTerminal(rig, ["run", plan(5)], repository);
     const run = await runningRun(before);
     terminal.type(CTRL_C);
@@ -99,7 +98,7 @@ describe("Ctrl+C on a terminal", () => {
   });
 
   test("`l` leaves the run to go on by itself and says how to see and end it", async () => {
-    const before = await newestRun();
+    const before = newestRun();
     const terminal = openTerminal(rig, ["run", plan(5)], repository);
     const run = await runningRun(before);
     terminal.type(CTRL_C);
@@ -114,7 +113,7 @@ describe("Ctrl+C on a terminal", () => {
   });
 
   test("an answer that is none is asked again; `s` stops with 130", async () => {
-    const before = await newestRun();
+    const before = newestRun();
     const terminal = openTerminal(rig, ["run", plan(50)], repository);
     const run = await runningRun(before);
     terminal.type(CTRL_C);
@@ -128,7 +127,7 @@ describe("Ctrl+C on a terminal", () => {
   });
 
   test("a second Ctrl+C at the question stops", async () => {
-    const before = await newestRun();
+    const before = newestRun();
     const terminal = openTerminal(rig, ["run", plan(50)], repository);
     const run = await runningRun(before);
     terminal.type(CTRL_C);
@@ -139,7 +138,7 @@ describe("Ctrl+C on a terminal", () => {
   });
 
   test("a terminal that is closed takes no run with it", async () => {
-    const before = await newestRun();
+    const before = newestRun();
     const terminal = openTerminal(rig, ["run", plan(4)], repository);
     const run = await runningRun(before);
     terminal.hangUp();
@@ -162,7 +161,7 @@ describe("without a terminal", () => {
   }
 
   test.each(["SIGINT", "SIGTERM"] as const)("%s stops the run with 130", async (signal) => {
-    const before = await newestRun();
+    const before = newestRun();
     const { child, ended } = start(["run", plan(50)]);
     const run = await runningRun(before);
     child.kill(signal);
@@ -172,7 +171,7 @@ describe("without a terminal", () => {
   });
 
   test("kill -9 of the client leaves the run going", async () => {
-    const before = await newestRun();
+    const before = newestRun();
     const { child, ended } = start(["run", plan(4)]);
     const run = await runningRun(before);
     child.kill("SIGKILL");
@@ -191,7 +190,7 @@ describe("from other processes", () => {
         { id: "apart", run: "sleep 3; echo apart > apart.txt" },
       ],
     });
-    const before = await newestRun();
+    const before = newestRun();
     const { stdout } = expectCode(await rig.run(["run", "-d", path], { cwd: repository }), 0);
     expect(stdout).toMatch(/^\d{8}-\d{6}-[0-9a-f]{6}\n$/);
     const run = stdout.trim();
