@@ -60,11 +60,11 @@ for name in sys.argv[1:] or list(plan):
     print(json.dumps({"id": name, "code": code, "output": output[-1500:].decode("latin1")}), flush=True)
 `;
 
-/** Puts the runner and the scripts into the repository, as a dependency with a grudge would be. */
-export function plantScripts(repository: string, attacks: readonly ScriptAttack[]): void {
+/** Puts the runner and the scripts into the repository, as a dependency with a grudge would be. `prelude` goes before each script. */
+export function plantScripts(repository: string, attacks: readonly ScriptAttack[], prelude = ""): void {
   mkdirSync(join(repository, ".attacks"), { recursive: true });
   writeFileSync(join(repository, ".attacks/run.py"), RUNNER);
-  const plan = Object.fromEntries(attacks.map(({ id, script }) => [id, script]));
+  const plan = Object.fromEntries(attacks.map(({ id, script }) => [id, prelude + script]));
   writeFileSync(join(repository, ".attacks/plan.json"), JSON.stringify(plan));
   commitAll(repository, "attacks");
 }
