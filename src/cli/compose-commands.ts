@@ -1,28 +1,70 @@
+/** What the verbs about finished work need: the log, the object store's patches, the user's repository. Loaded as far as used. */
+import { join } from "node:path";
+import type { RunSettings } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
-import { loadConfig } from "../plan/load-config.ts";
 import { openEventStore } from "../store/sqlite/sqlite-event-store.ts";
 import { findSupervisor } from "../supervisor/reach-supervisor.ts";
 import { databasePath } from "../util/state-layout.ts";
+import type { ObjectStore } from "../workspace/workspace.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import type { CliContext } from "./context.ts";
 
-void loadConfig;
-const no = () => {
-  throw new RunnerError("internal", "not wired");
-};
+/** Builds the dependencies of status, logs, graph, diff, apply, undo, cancel and gc. */
 export function composeCommands(context: CliContext): CommandDeps {
+  const { stateDir } = context;
+  const journalDir = join(stateDir, "applies");
+  const storeOf = async (settings: RunSettings): Promise<ObjectStore> => {
+    const { openObjectStore } = await import("../workspace/object-store.ts");
+    return openObjectStore({ cacheDir: context.cacheDir, repository: settings.repository });
+  };
   return {
     openStore: (readOnly) =>
-      openEventStore(
-        databasePath(context.stateDir),
-        readOnly ? { readOnly: true, readOnlyIfMissing: "empty" } : {},
-      ),
-    connectSupervisor: () => findSupervisor(context.stateDir),
-    loadPlan: no,
-    diffPatch: no,
-    integratePatches: no,
-    applyPatches: no,
-    undoApply: no,
-    gc: no,
+      openEventStore(databasePath(stateDir), readOnly ? { readOnly, readOnlyIfMissing: "empty" } : {}),
+    connectSupervisor: () => findSupervisor(stateDir),
+    loadPlan: (path) => loadTasks(context, path),
+    async diffPatch(settings, range, options) {
+      const { diffPatch } = await import("../workspace/diff-patches.ts");
+      return diffPatch((await storeOf(settings)).gitDir, range, options);
+    },
+    async integratePatches(settings, patches) {
+      const { integratePatches } = await import("../workspace/integrate-patches.ts");
+      return integratePatches((await storeOf(settings)).gitDir, settings.baseCommit, patches);
+    },
+    async applyPatches(settings, integrated, options) {
+      const { applyPatches, explainApplyRefusal } = await import("../workspace/apply-patches.ts");
+      const store = await storeOf(settings);
+      const { repository } = settings;
+      const applied = await applyPatches({ store, repository, integrated, journalDir, ...options });
+      if (applied.ok) return applied.value;
+      const { message, hint } = explainApplyRefusal(applied.error);
+      throw new RunnerError("apply-refused", message, { data: { ...applied.error }, hint });
+    },
+    async undoApply(settings, applied) {
+      const { undoApply } = await import("../workspace/undo-apply.ts");
+      const { explainApplyRefusal } = await import("../workspace/apply-patches.ts");
+      const { target, undo } = applied;
+      const undone = await undoApply({ repository: settings.repository, target, undo, journalDir });
+      if (undone.ok) return;
+      const { message, hint } = explainApplyRefusal(undone.error);
+      throw new RunnerError("undo-refused", message, { data: { ...undone.error }, hint });
+    },
+    async gc({ dryRun, olderThanMs }) {
+      const { sweep } = await import("./compose-run.ts");
+      return sweep(context, { dryRun, olderThanMs });
+    },
   };
+}
+
+/** Reads a plan to look at it. Throws RunnerError `plan-invalid` or `config-invalid`. */
+async function loadTasks(context: CliContext, path: string): ReturnType<CommandDeps["loadPlan"]> {
+  const { readPlan } = await import("../supervisor/run-plan.ts");
+  const { locateRepository } = await import("../workspace/repository-state.ts");
+  // Outside a repository there is no configuration; the plan can be looked at all the same.
+  const repository = await locateRepository(context.cwd).catch(() => null);
+  const { plan } = await readPlan(repository?.top ?? context.cwd, {
+    plan: [path],
+    cwd: context.cwd,
+    stdin: context.stdin,
+  });
+  return plan.tasks;
 }

@@ -1,8 +1,10 @@
 /** What starting a run needs: the engine, the preflight, and how the supervisor is launched. */
 import { availableParallelism } from "node:os";
+import type { SweptItem } from "../executor/executor.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { checkPreflight, DEFAULT_PREFLIGHT_LIMITS } from "../policy/preflight.ts";
 import { measureHost } from "../sandbox/host-measures.ts";
+import { reachSupervisor, type SupervisorLaunch } from "../supervisor/reach-supervisor.ts";
 import {
   type PreflightRequest,
   type RunPlanOptions,
@@ -14,11 +16,33 @@ import { needEngine, openEngine } from "./compose-engine.ts";
 import type { CliContext } from "./context.ts";
 import { packageVersion } from "./version.ts";
 
+type Surroundings = Pick<CliContext, "cwd" | "env" | "stateDir" | "cacheDir">;
+
+/** Clean-up through the supervisor, which alone knows what is active; one is started where none lives. */
+export async function sweep(
+  context: Surroundings,
+  options: { readonly dryRun: boolean; readonly olderThanMs: number | null },
+): Promise<readonly SweptItem[]> {
+  const { endpoint } = await needEngine(context.env, undefined);
+  const launch = launchSupervisor(context.env, context.stateDir, context.cacheDir);
+  const client = await reachSupervisor(context.stateDir, packageVersion(), launch);
+  try {
+    const params = { dry_run: options.dryRun, older_than_ms: options.olderThanMs, engine: endpoint };
+    return ((await client.call("gc", params)) as { items: readonly SweptItem[] }).items;
+  } finally {
+    client.close();
+  }
+}
+
+function launchSupervisor(env: CliContext["env"], stateDir: string, cacheDir: string): SupervisorLaunch {
+  return {
+    argv: [process.execPath, supervisorProgram(import.meta.url), "supervise"],
+    env: { ...env, BULKHEAD_STATE_DIR: stateDir, BULKHEAD_CACHE_DIR: cacheDir },
+  };
+}
+
 /** Starts a plan from a program or a command line. */
-export function startRun(
-  context: Pick<CliContext, "cwd" | "env" | "stateDir" | "cacheDir">,
-  options: RunPlanOptions,
-): Promise<StartedRun> {
+export function startRun(context: Surroundings, options: RunPlanOptions): Promise<StartedRun> {
   return startPlan(
     {
       version: packageVersion(),
@@ -27,10 +51,7 @@ export function startRun(
       stateDir: context.stateDir,
       cacheDir: context.cacheDir,
       hostCpus: availableParallelism(),
-      launch: (stateDir, cacheDir) => ({
-        argv: [process.execPath, supervisorProgram(import.meta.url), "supervise"],
-        env: { ...context.env, BULKHEAD_STATE_DIR: stateDir, BULKHEAD_CACHE_DIR: cacheDir },
-      }),
+      launch: (stateDir, cacheDir) => launchSupervisor(context.env, stateDir, cacheDir),
       findEngine: async (explicit) => (await needEngine(context.env, explicit)).endpoint,
       preflight: (request) => preflight(request, context.env),
     },

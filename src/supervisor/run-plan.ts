@@ -14,7 +14,7 @@ import { type LoadedPlan, loadPlan } from "../plan/load-plan.ts";
 import { parsePlan } from "../plan/parse-plan.ts";
 import { formatProblem, type PlanProblem } from "../plan/plan-problem.ts";
 import type { ProjectConfig } from "../plan/project-config.ts";
-import { ok, type Result } from "../util/result.ts";
+import type { Result } from "../util/result.ts";
 import { readRepositoryState } from "../workspace/repository-state.ts";
 import { reachSupervisor, type SupervisorLaunch } from "./reach-supervisor.ts";
 import { type RunHandle, watchHandle } from "./run-handle.ts";
@@ -75,8 +75,12 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   const stateDir = options.stateDir ?? deps.stateDir;
   const cacheDir = options.cacheDir ?? deps.cacheDir;
   const repository = await readRepositoryState(options.repository ?? deps.cwd);
-  const config = orThrow("config-invalid", await loadConfig(repository.path));
-  const { plan, sources } = orThrow("plan-invalid", await readPlan(deps, options, config));
+  const { config, plan, sources } = await readPlan(repository.path, {
+    plan: options.plan,
+    cwd: deps.cwd,
+    hostCpus: deps.hostCpus,
+    ...(options.stdin ? { stdin: options.stdin } : {}),
+  });
   const engine = await deps.findEngine(options.engine);
   const slots = options.slots ?? config.slots ?? defaultSlots(deps.hostCpus);
   const warnings = [...repository.warnings];
@@ -112,18 +116,24 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   return Object.assign(handle, { plan, settings, warnings });
 }
 
-async function readPlan(
-  deps: RunPlanDeps,
-  options: RunPlanOptions,
-  config: ProjectConfig,
-): Promise<Result<LoadedPlan, readonly PlanProblem[]>> {
-  const request = { config, hostCpus: deps.hostCpus };
-  if (isInputs(options.plan)) {
-    const stdin = options.stdin ? { stdin: options.stdin } : {};
-    return loadPlan({ ...request, cwd: deps.cwd, inputs: options.plan, ...stdin });
+interface ReadRequest extends Pick<RunPlanOptions, "plan" | "stdin"> {
+  readonly cwd: string;
+  readonly hostCpus?: number;
+}
+
+/** Reads the repository's configuration and the plan. Throws RunnerError `config-invalid` or `plan-invalid` with every problem. */
+export async function readPlan(
+  repository: string,
+  request: ReadRequest,
+): Promise<LoadedPlan & { readonly config: ProjectConfig }> {
+  const config = orThrow("config-invalid", await loadConfig(repository));
+  const { plan, cwd, stdin, hostCpus } = request;
+  const options = { config, ...(hostCpus === undefined ? {} : { hostCpus }) };
+  if (isInputs(plan)) {
+    const from = stdin ? { stdin } : {};
+    return { config, ...orThrow("plan-invalid", await loadPlan({ ...options, ...from, cwd, inputs: plan })) };
   }
-  const parsed = parsePlan(options.plan, request);
-  return parsed.ok ? ok({ plan: parsed.value, sources: ["<plan>"] }) : parsed;
+  return { config, plan: orThrow("plan-invalid", parsePlan(plan, options)), sources: ["<plan>"] };
 }
 
 /** Agents mostly wait for a model, so more of them than cores keep the cores busy. */

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { toJson } from "../../observe/run-view-json.ts";
+import type { RunView } from "../../observe/run-view.ts";
+import { type RunViewJson, toJson } from "../../observe/run-view-json.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { CliContext } from "../context.ts";
 import { findRun, readRun } from "../find-run.ts";
@@ -43,20 +44,25 @@ export function registerStatus(program: Command, context: CliContext, deps: Comm
             .slice(0, flags.limit)
             .map((runId) => readRun(store, runId));
           const text = flags.json
-            ? `${JSON.stringify({ version: 1, runs: views.map((view) => ({ ...toJson(view), tasks: undefined })) }, null, 2)}\n`
+            ? `${JSON.stringify({ version: 1, runs: views.map((view) => ({ ...withDriven(view, driven), tasks: undefined })) }, null, 2)}\n`
             : renderRunList(views, { ...options, isDriven: (runId) => driven.has(runId) });
           await writeOut(context.stdout, text);
           return;
         }
         const view = readRun(store, findRun(store, run));
         const text = flags.json
-          ? `${JSON.stringify(toJson(view), null, 2)}\n`
+          ? `${JSON.stringify(withDriven(view, driven), null, 2)}\n`
           : renderStatus(view, { ...options, isDriven: driven.has(view.runId ?? "") });
         await writeOut(context.stdout, text);
       } finally {
         store.close();
       }
     });
+}
+
+/** A run that is `running` and not `driven` lost its supervisor: its end will not come by itself. */
+function withDriven(view: RunView, driven: ReadonlySet<string>): RunViewJson & { readonly driven: boolean } {
+  return { ...toJson(view), driven: driven.has(view.runId ?? "") };
 }
 
 /** Runs that a living supervisor drives. */
