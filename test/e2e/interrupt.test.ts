@@ -194,7 +194,7 @@ describe("from other processes", () => {
     const { stdout } = expectCode(await rig.run(["run", "-d", path], { cwd: repository }), 0);
     expect(stdout).toMatch(/^\d{8}-\d{6}-[0-9a-f]{6}\n$/);
     const run = stdout.trim();
-    expect((await statusOf(rig, run)).state).toBe("running");
+    expect(await statusOf(rig, run)).toMatchObject({ state: "running", driven: true });
     expect(await runningRun(before)).toBe(run);
     const cancel = expectCode(await rig.run(["cancel", run.slice(-6), "long"]), 0);
     expect(cancel.stdout).toBe(`cancelling long of run ${run}\n`);

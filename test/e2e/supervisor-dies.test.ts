@@ -51,6 +51,8 @@ test("the client says that the supervisor is gone, status that nobody drives the
   // What was done is safe; the rest is not claimed to run under anybody.
   const status = await statusOf(rig);
   expect(statesOf(status)).toMatchObject({ done: "succeeded", after: "waiting" });
+  // A script that waits for the end of a run sees that it will not come.
+  expect(status).toMatchObject({ state: "running", driven: false });
   const words = expectCode(await rig.run(["status"]), 0).stdout;
   expect(words).toContain("interrupted: no supervisor drives it");
   const patch = expectCode(await rig.run(["diff", "latest", "done"]), 0);
