@@ -3,7 +3,10 @@ import type { AttemptKey } from "./ids.ts";
 /** Git file modes that a patch may hold. Gitlinks (160000) are never taken from an attempt. */
 export type FileMode = "100644" | "100755" | "120000";
 
-/** One path that differs between an attempt's start and its end. `path` is UTF-8 where it can be, else percent-free bytes escaped as git quotes them. */
+/**
+ * One path that differs between an attempt's start and its end. `path` is the name itself where it is UTF-8; else (and where it starts
+ * with a double quote) it stands in double quotes with odd bytes in octal, as git quotes it. It may hold control characters.
+ */
 export interface FileChange {
   readonly path: string;
   readonly kind: "added" | "modified" | "deleted" | "mode-changed" | "type-changed";

@@ -105,9 +105,9 @@ export async function walkOverlay(
 
 async function readFrame(walk: Walk, frame: Frame): Promise<void> {
   const { layers } = frame;
-  const below: LayerListing = layers.length > 0 ? await listLayers(layers) : new Map();
   let view = frame.view;
-  let names = await listNames(walk, frame.path, view);
+  const [below, shown] = await Promise.all([listLayers(layers), listNames(walk, frame.path, view)]);
+  let names = shown;
   if (names === null) return;
   if (view === "upper" && (await isOpaque(walk, frame.path, names, below))) {
     view = "merged";

@@ -4,7 +4,7 @@
  *
  * What the ignore rules seen so far rule out is spooled up to a small budget only: a container can have gigabytes of dependencies.
  * LIMITATION: where a `.gitignore` further down takes such a file back in, and it came before and past the budget, the import is
- * refused (`unreadable`). Engines send the names of a directory in order, so that `.gitignore` is early.
+ * refused (`unreadable`); so it is where a hard link's first name lies in a git directory. Engines send the names of a directory in order, so that `.gitignore` is early.
  */
 import type { ResultLimits } from "../../model/run.ts";
 import { pathKey, showPath, splitPath } from "../path-bytes.ts";

@@ -130,6 +130,34 @@ describe("layers", () => {
   });
 });
 
+test("a submodule stays as it is, and what is put into its directory is refused", async () => {
+  const outer = await createImportRig("overlay", (directory) =>
+    sh(
+      directory,
+      "echo 1 > f; git init -q mod; cd mod; echo m > m; git add m; git -c user.name=n -c user.email=n@n commit -q -m n",
+    ),
+  );
+  try {
+    const edit = await outer.run((work) => sh(work, "echo 2 > f; rm -rf mod/m"));
+    expect(edit.outcome).toMatchObject({ ok: true, value: { files: [{ path: "f" }] } });
+    const gone = await outer.run((work) => sh(work, "rm -rf mod"));
+    expect(gone.outcome).toMatchObject({ ok: true, value: { empty: true } });
+    await gitText(outer.gitDir, [
+      "update-ref",
+      "-d",
+      "refs/bulkhead/runs/20261130-142501-3f9a2c/docs_update/2",
+    ]);
+    const put = await outer.run((work) => sh(work, "echo x > mod/x"));
+    expect(put.outcome).toMatchObject({
+      ok: false,
+      error: { problems: [{ kind: "git-directory", path: "mod" }] },
+    });
+    expect(await gitText(outer.gitDir, ["for-each-ref"])).toBe("");
+  } finally {
+    outer.dispose();
+  }
+});
+
 test("a directory renamed by a redirect comes out whole", async () => {
   // The upper directory then holds markers only; the merged view shows the files.
   const change = (work: string): void => {
