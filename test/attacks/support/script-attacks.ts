@@ -144,6 +144,8 @@ export async function runInBulkhead(
     /** Tasks beside the one that attacks. */
     readonly tasks?: readonly object[];
     readonly argv?: readonly string[];
+    /** Only these attacks; all unless set. */
+    readonly ids?: readonly string[];
   } = {},
 ): Promise<Evidences> {
   const plan = writePlan(rig, {
@@ -151,7 +153,7 @@ export async function runInBulkhead(
       ...(options.tasks ?? []),
       {
         id: "attacker",
-        run: "python3 .attacks/run.py; rm -rf .attacks",
+        run: `python3 .attacks/run.py ${(options.ids ?? []).join(" ")}; rm -rf .attacks`,
         timeout: "120s",
         caps: { memory: "512m", ...options.caps },
       },
