@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRedactor, REDACTION_MARK } from "../../../src/observe/redact.ts";
-import { secretForms } from "../../../src/observe/secret-forms.ts";
+import { secretForms } from "../../../src/policy/secret-forms.ts";
 
 function redact(secrets: readonly string[], ...chunks: Array<string | Uint8Array>): Buffer {
   const redactor = createRedactor(secrets);
@@ -13,7 +13,7 @@ function redactNaively(secrets: readonly string[], input: Buffer): Buffer {
   const hit = new Uint8Array(input.length + 1);
   const bytes = input.toString("latin1");
   for (const form of secrets.flatMap(secretForms)) {
-    const needle = form.toString("latin1");
+    const needle = Buffer.from(form).toString("latin1");
     for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, at + 1)) {
       hit.fill(1, at, at + needle.length);
     }

@@ -1,3 +1,5 @@
+import { base64Text, latin1Text, utf8Bytes } from "../util/text-bytes.ts";
+
 /** Shorter secrets would blot out ordinary words; they are left alone and reported. */
 export const MIN_SECRET_CHARS = 6;
 
@@ -11,17 +13,17 @@ const MIN_LINE_CHARS = 16;
  * LIMITATION: base64 wrapped into lines, hex, compression and encodings of encodings are not recognised. Redaction is the second
  * line; the first is that agents are never given a real secret (row P14).
  */
-export function secretForms(secret: string): Buffer[] {
-  const forms = new Map<string, Buffer>();
-  const add = (form: string | Buffer): void => {
-    const bytes = typeof form === "string" ? Buffer.from(form, "utf8") : form;
-    if (bytes.length >= MIN_SECRET_CHARS) forms.set(bytes.toString("latin1"), bytes);
+export function secretForms(secret: string): Uint8Array[] {
+  const forms = new Map<string, Uint8Array>();
+  const add = (form: string): void => {
+    const bytes = utf8Bytes(form);
+    if (bytes.length >= MIN_SECRET_CHARS) forms.set(latin1Text(bytes), bytes);
   };
   // A line end behind it (a file's last) is no part of the secret; what is said of the rest holds with and without it.
   const text = secret.toWellFormed().replace(/\r?\n$/, "");
   add(text);
   add(text.replace(/\r?\n/g, "\r\n"));
-  for (const form of base64Forms(Buffer.from(text, "utf8"))) add(form);
+  for (const form of base64Forms(utf8Bytes(text))) add(form);
   const percent = encodeURIComponent(text);
   add(percent);
   add(percent.replace(/%20/g, "+"));
@@ -39,13 +41,15 @@ export function secretForms(secret: string): Buffer[] {
 }
 
 /** The characters of base64 text that depend on the secret alone, whatever stands before and behind it. */
-function base64Forms(secret: Buffer): string[] {
+function base64Forms(secret: Uint8Array): string[] {
   const forms: string[] = [];
   for (const before of [0, 1, 2]) {
-    const padded = Buffer.concat([Buffer.alloc(before), secret]);
-    const standard = padded
-      .toString("base64")
-      .slice(Math.ceil((before * 8) / 6), Math.floor((padded.length * 8) / 6));
+    const padded = new Uint8Array(before + secret.length);
+    padded.set(secret, before);
+    const standard = base64Text(padded).slice(
+      Math.ceil((before * 8) / 6),
+      Math.floor((padded.length * 8) / 6),
+    );
     forms.push(standard, standard.replaceAll("+", "-").replaceAll("/", "_"));
   }
   return forms;

@@ -1,21 +1,33 @@
 /**
  * Finds many byte strings in one pass (Aho–Corasick), as a table over byte classes: bytes that occur in no pattern share class 0,
  * so the table stays small although the input is arbitrary bytes. Immutable: one automaton serves any number of streams.
+ *
+ * Two groups of patterns. *Wholes* are what is looked for: for them it is known how far back one may have begun. *Anchors* only
+ * begin something that others follow further; where they end is told, by their number.
  */
 export interface ByteAutomaton {
   /** Class of each byte value. */
   readonly classOf: Uint16Array;
   readonly classes: number;
-  /** `next[state * classes + class]`: the state after that byte. State 0 is the root. */
+  /**
+   * `next[row + class]`: the row after that byte, where a row is a state times `classes`; row 0 is the root. Negative where something
+   * ends there: `matched` or `anchors` says what.
+   */
   readonly next: Int32Array;
-  /** Length of the longest text that this state is a prefix for: how many bytes back a match could still begin. */
+  /** Length of the longest text that a whole may begin with here: how many bytes back a match could still begin. */
   readonly depth: Int32Array;
-  /** Length of the longest pattern that ends in this state; 0 for none. */
+  /** Length of the longest whole that ends in this state; 0 for none. */
   readonly matched: Int32Array;
+  /** Numbers of the anchors that end in a state. */
+  readonly anchors: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Compiles patterns. Cost and memory follow their total length. */
-export function compileAutomaton(patterns: readonly Uint8Array[]): ByteAutomaton {
+/** Compiles patterns, none of them empty. Cost and memory follow their total length. */
+export function compileAutomaton(
+  wholes: readonly Uint8Array[],
+  anchors: readonly Uint8Array[] = [],
+): ByteAutomaton {
+  const patterns = [...wholes, ...anchors];
   const classOf = new Uint16Array(256);
   let classes = 1;
   let maxStates = 1;
@@ -26,19 +38,20 @@ export function compileAutomaton(patterns: readonly Uint8Array[]): ByteAutomaton
   const next = new Int32Array(maxStates * classes);
   const depth = new Int32Array(maxStates);
   const matched = new Int32Array(maxStates);
+  const anchorsAt = new Map<number, number[]>();
   let states = 1;
 
-  for (const pattern of patterns) {
+  for (const [index, pattern] of patterns.entries()) {
+    const isWhole = index < wholes.length;
     let state = 0;
-    for (const byte of pattern) {
+    for (const [before, byte] of pattern.entries()) {
       const edge = state * classes + at(classOf, byte);
-      if (next[edge] === 0) {
-        depth[states] = at(depth, state) + 1;
-        next[edge] = states++;
-      }
+      if (next[edge] === 0) next[edge] = states++;
       state = at(next, edge);
+      if (isWhole) depth[state] = before + 1;
     }
-    matched[state] = Math.max(at(matched, state), pattern.length);
+    if (isWhole) matched[state] = Math.max(at(matched, state), pattern.length);
+    else anchorsAt.set(state, [...(anchorsAt.get(state) ?? []), index - wholes.length]);
   }
 
   // Breadth first, so that the state of the longest proper suffix is complete before it is asked.
@@ -49,6 +62,9 @@ export function compileAutomaton(patterns: readonly Uint8Array[]): ByteAutomaton
     const state = at(queue, head);
     const fallback = at(suffix, state);
     matched[state] = Math.max(at(matched, state), at(matched, fallback));
+    depth[state] = Math.max(at(depth, state), at(depth, fallback));
+    const inherited = anchorsAt.get(fallback);
+    if (inherited !== undefined) anchorsAt.set(state, [...(anchorsAt.get(state) ?? []), ...inherited]);
     for (let c = 0; c < classes; c += 1) {
       const edge = state * classes + c;
       const viaSuffix = at(next, fallback * classes + c);
@@ -60,12 +76,19 @@ export function compileAutomaton(patterns: readonly Uint8Array[]): ByteAutomaton
       }
     }
   }
+  const rows = new Int32Array(states * classes);
+  for (let edge = 0; edge < rows.length; edge += 1) {
+    const state = at(next, edge);
+    const isEnd = at(matched, state) > 0 || anchorsAt.has(state);
+    rows[edge] = isEnd ? -state * classes : state * classes;
+  }
   return {
     classOf,
     classes,
-    next: next.slice(0, states * classes),
+    next: rows,
     depth: depth.slice(0, states),
     matched: matched.slice(0, states),
+    anchors: anchorsAt,
   };
 }
 
