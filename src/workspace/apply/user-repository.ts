@@ -4,6 +4,9 @@
  * Everything here runs as the owner of the work tree, also where bulkhead runs as root, so that files come out as theirs (row P5) and
  * nothing is reached that they could not reach themselves. Their own git config counts (filters, line ends), as in their own
  * checkout; hooks and fsmonitor do not, and no GIT_ variable of the calling shell does.
+ *
+ * LIMITATION: a `.gitattributes` in the patch can name a filter that the person has configured, which then gets the patch's files as
+ * input, as after any checkout or pull of such a file. It cannot define a filter: no configuration comes from a patch.
  */
 import { spawn } from "node:child_process";
 import { readFile, stat } from "node:fs/promises";
