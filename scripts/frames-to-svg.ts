@@ -82,9 +82,10 @@ const groups = frames.map((frame, index) => {
   const from = (100 * index * seconds) / total;
   const to = index === frames.length - 1 ? 100 : (100 * (index + 1) * seconds) / total;
   const lines = frame.map(renderLine).join("\n");
-  const before = index === 0 ? "" : `0%,${(from - 0.01).toFixed(2)}%{visibility:hidden}`;
-  const after = index === frames.length - 1 ? "" : `${(to + 0.01).toFixed(2)}%,100%{visibility:hidden}`;
-  const style = `@keyframes f${index}{${before}${from.toFixed(2)}%,${to.toFixed(2)}%{visibility:visible}${after}}`;
+  // step-end holds each keyframe's value until the next one: a frame is gone at the very moment its successor comes.
+  const before = index === 0 ? "" : "0%{visibility:hidden}";
+  const after = index === frames.length - 1 ? "" : `${to.toFixed(3)}%,100%{visibility:hidden}`;
+  const style = `@keyframes f${index}{${before}${from.toFixed(3)}%{visibility:visible}${after}}`;
   // Without animation support the last frame is what is seen.
   const visibility = index === frames.length - 1 ? "visible" : "hidden";
   return `<style>${style}.f${index}{animation:f${index} ${total}s step-end infinite}</style><g class="f${index}" visibility="${visibility}">\n${lines}\n</g>`;
