@@ -6,6 +6,11 @@ export interface RunSettings {
   /** Absolute path of the user's repository (top level of its work tree). Only ever read. */
   readonly repository: string;
   readonly baseCommit: string;
+  /**
+   * HEAD of the user's repository, where `baseCommit` is another: a commit in bulkhead's own store that holds the work tree's uncommitted
+   * changes on top of it. An apply of a patch is three-way against the user's HEAD, and refuses to touch a file with changes of its own.
+   */
+  readonly headCommit?: string;
   /** Branch name the base commit was taken from, or null for a detached HEAD. */
   readonly baseRef: string | null;
   /** Attempts at once. */
@@ -19,6 +24,10 @@ export interface RunSettings {
   /** Whether the work tree differed from the base commit when the run began (its changes are not part of it). */
   readonly dirty: boolean;
 }
+
+/** What becomes of uncommitted changes when a run begins: left out, taken into every snapshot, or a reason not to begin. */
+export const DIRTY_MODES = ["ignore", "include", "refuse"] as const;
+export type DirtyMode = (typeof DIRTY_MODES)[number];
 
 /** Limits on what is taken out of a workspace. */
 export interface ResultLimits {

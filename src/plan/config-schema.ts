@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DIRTY_MODES } from "../model/run.ts";
 import {
   environment,
   envName,
@@ -48,6 +49,11 @@ const projectDefaultsSchema = field(
   z.strictObject({
     ...defaultsShape,
     slots: wholeNumber("Attempts at once. Default: as many as fit the machine.", 1, 10_000).optional(),
+    dirty: oneOf(
+      "What becomes of uncommitted changes when a run begins: ignore leaves them out, include takes them into every snapshot, refuse does not begin. Default: ask on a terminal, else ignore.",
+      "what to do with uncommitted changes",
+      DIRTY_MODES,
+    ).optional(),
   }),
   defaultsKind,
   "What tasks take where they and their plan say nothing.",

@@ -21,6 +21,7 @@ type Schema = z.core.$ZodType;
  */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   slots: "slots goes under defaults of bulkhead.yaml",
+  dirty: "dirty goes under defaults of bulkhead.yaml",
   "<<": "merge keys are not part of YAML 1.2; put what tasks share under defaults",
   cmd: "a shell command goes in run, an agent's arguments in command",
   script: "a shell command goes in run",

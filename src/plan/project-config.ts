@@ -1,4 +1,5 @@
 import type { Caps, CapsMode } from "../model/caps.ts";
+import type { DirtyMode } from "../model/run.ts";
 import type { FileFilter, RetryPolicy } from "../model/task.ts";
 import type { AgentsInput, ConfigInput, DefaultsInput } from "./config-schema.ts";
 
@@ -34,6 +35,8 @@ export interface ProjectConfig {
   readonly secrets: readonly string[];
   /** Attempts at once; null lets the machine decide. */
   readonly slots: number | null;
+  /** Null: ask where somebody can be asked. */
+  readonly dirty: DirtyMode | null;
 }
 
 const MIB = 1024 ** 2;
@@ -68,6 +71,7 @@ export const DEFAULT_CONFIG: ProjectConfig = {
   agents: new Map(),
   secrets: [],
   slots: null,
+  dirty: null,
 };
 
 /** Fills a configuration file up with the defaults. */
@@ -78,6 +82,7 @@ export function normalizeConfig(input: ConfigInput, source: string): ProjectConf
     agents: mergeAgents(DEFAULT_CONFIG.agents, input.agents),
     secrets: input.secrets ?? [],
     slots: input.defaults?.slots ?? null,
+    dirty: input.defaults?.dirty ?? null,
   };
 }
 
@@ -85,7 +90,10 @@ export function normalizeConfig(input: ConfigInput, source: string): ProjectConf
  * Puts one layer of settings (a file's defaults, or a task) over another, field by field. Lists replace those below, except `protect`:
  * a task can add protected paths, never take one away.
  */
-export function mergeDefaults(base: TaskDefaults, over: Omit<DefaultsInput, "slots">): TaskDefaults {
+export function mergeDefaults(
+  base: TaskDefaults,
+  over: Omit<DefaultsInput, "slots" | "dirty">,
+): TaskDefaults {
   return {
     agent: over.agent ?? base.agent,
     image: over.image ?? base.image,

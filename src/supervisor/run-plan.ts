@@ -6,7 +6,7 @@
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import type { RunId } from "../model/ids.ts";
-import type { RunSettings } from "../model/run.ts";
+import type { DirtyMode, RunSettings } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import type { Plan } from "../model/task.ts";
 import { loadConfig } from "../plan/load-config.ts";
@@ -16,6 +16,7 @@ import { formatProblem, type PlanProblem } from "../plan/plan-problem.ts";
 import type { ProjectConfig } from "../plan/project-config.ts";
 import type { Result } from "../util/result.ts";
 import { readRepositoryState } from "../workspace/repository-state.ts";
+import { chooseStart } from "./choose-start.ts";
 import { reachSupervisor, type SupervisorLaunch } from "./reach-supervisor.ts";
 import { type RunHandle, watchHandle } from "./run-handle.ts";
 
@@ -27,6 +28,10 @@ export interface RunPlanOptions {
   readonly slots?: number;
   readonly engine?: string;
   readonly workspace?: "auto" | "overlay" | "copy";
+  /** What becomes of uncommitted changes; `defaults.dirty` of the configuration where absent. */
+  readonly dirty?: DirtyMode;
+  /** Asked once where neither says and tracked files have changes; without it they are ignored. */
+  readonly askDirty?: (files: readonly string[]) => Promise<DirtyMode>;
   readonly stateDir?: string;
   readonly cacheDir?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -84,6 +89,8 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   const engine = await deps.findEngine(options.engine);
   const slots = options.slots ?? config.slots ?? defaultSlots(deps.hostCpus);
   const warnings = [...repository.warnings];
+  const start = await chooseStart({ ...options, dirty: options.dirty ?? config.dirty }, repository, cacheDir);
+  warnings.push(...start.warnings);
   if (!options.skipPreflight) {
     const busy = Math.max(1, Math.min(slots, plan.tasks.length));
     const memoryBytesPerSlot = plan.tasks.reduce((most, task) => Math.max(most, task.caps.memoryBytes), 0);
@@ -94,14 +101,15 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   }
   const settings: Omit<RunSettings, "runId"> = {
     repository: repository.path,
-    baseCommit: repository.headCommit,
+    baseCommit: start.baseCommit,
+    ...(start.baseCommit === repository.headCommit ? {} : { headCommit: repository.headCommit }),
     baseRef: repository.ref,
     slots,
     seed: randomInt(2 ** 31),
     engine,
     workspaceDriver: options.workspace ?? "auto",
     sources,
-    dirty: repository.dirty,
+    dirty: start.isDirty,
   };
   const env = { ...deps.env, ...options.env };
   const client = await reachSupervisor(stateDir, deps.version, deps.launch(stateDir, cacheDir));

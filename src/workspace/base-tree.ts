@@ -31,6 +31,7 @@ import { gitRunner, listTree, type TreeEntry } from "./list-tree.ts";
 import { writeManifest } from "./manifest.ts";
 import { joinPath, pathOfKey, utf8Path } from "./path-bytes.ts";
 import { runTool } from "./run-tool.ts";
+import { checkOutSubmodules, listSubmoduleFiles, type SubmoduleTree } from "./submodule-files.ts";
 
 /** Where trees are built and for whom. */
 export interface TreeContext {
@@ -40,6 +41,12 @@ export interface TreeContext {
   /** Owner of the files on the host, or null where this process may not give files away. */
   readonly uid: number | null;
   readonly once: BuildOnce;
+}
+
+/** What a snapshot holds besides the files of its commit. */
+export interface AddedFiles {
+  readonly extra: readonly ExtraFile[];
+  readonly submodules: readonly SubmoduleTree[];
 }
 
 /** A base tree or a layer, complete on disk. */
@@ -75,8 +82,9 @@ export async function ensureBaseTree(
   context: TreeContext,
   commit: string,
   filter: FileFilter,
-  extra: readonly ExtraFile[],
+  added: AddedFiles,
 ): Promise<BuiltTree> {
+  const { extra, submodules } = added;
   const whole = isWholeTree(filter);
   const key = treeKey({
     version: FORMAT_VERSION,
@@ -86,11 +94,12 @@ export async function ensureBaseTree(
     history: whole ? filter.history : 1,
     filter: whole ? null : [filter.include, filter.exclude, filter.tests, filter.keywords],
     extra: extra.map((file) => [file.path, file.mode, file.blob]),
+    ...(submodules.length > 0 ? { submodules: submodules.map(({ path, commit: id }) => [path, id]) } : {}),
   });
   const directory = join(baseTreesDir(context.cacheDir), key);
   await context.once.ensure({
     directory,
-    build: (temporary) => buildBaseTree(context, temporary, { key, commit, filter, extra }),
+    build: (temporary) => buildBaseTree(context, temporary, { key, commit, filter, added }),
     intact: async (built) => {
       const args = ["--work-tree", join(built, "tree"), "diff-files", "--quiet", "--ignore-submodules=all"];
       return (await runGit(join(built, "tree/.git"), args)).exitCode === 0;
@@ -115,18 +124,20 @@ async function buildBaseTree(
     readonly key: string;
     readonly commit: string;
     readonly filter: FileFilter;
-    readonly extra: readonly ExtraFile[];
+    readonly added: AddedFiles;
   },
 ): Promise<void> {
   const { gitDir: storeDir, objectFormat } = context;
-  const { commit, extra } = request;
+  const { commit, filter } = request;
+  const { submodules } = request.added;
   const tree = join(temporary, "tree");
   const insideGit = join(tree, ".git");
-  const { kept, insideHead, insideTree } = await insideCommit(storeDir, commit, request.filter, {
+  const { kept, insideHead, insideTree } = await insideCommit(storeDir, commit, filter, {
     below: null,
     indexFile: join(temporary, "index"),
   });
-  const history = insideHead === commit ? request.filter.history : 1;
+  const extra = await withoutTracked(request.added.extra, kept);
+  const history = insideHead === commit ? filter.history : 1;
   await mkdir(insideGit, { recursive: true, mode: 0o755 });
   await layGitDirectory(insideGit, {
     head: insideHead,
@@ -148,13 +159,16 @@ async function buildBaseTree(
     "--index",
   ];
   await gitText(insideGit, checkout, { umask: "022" });
+  await checkOutSubmodules(storeDir, submodules, { tree, indexFile: join(temporary, "index"), filter });
   for (const file of extra) await writeExtra(tree, file);
   await finishTree(context, tree, commit);
   await gitText(insideGit, ["--work-tree", tree, "update-index", "-q", "--refresh"]);
   // Refreshing has written a new index, which is ours.
   if (context.uid !== null) await runTool("chown", ["-R", owner(context.uid), insideGit]);
   await rm(join(temporary, "index"), { force: true });
-  await writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(await kept, extra));
+  const inSubmodules = await listSubmoduleFiles(storeDir, submodules, filter);
+  const files = [...manifestFiles(await kept, extra), ...inSubmodules];
+  await writeManifest(join(temporary, "manifest.json"), commit, files);
   const meta: Omit<BuiltTree, "directory"> = { key: request.key, commit, insideHead, insideTree };
   await writeFile(join(temporary, "meta.json"), JSON.stringify(meta));
 }
@@ -201,6 +215,16 @@ export async function insideCommit(
     dateFrom: commit,
   });
   return { kept: Promise.resolve(kept), insideHead, insideTree };
+}
+
+/** An extra file can be part of the commit: untracked in the person's index only, or taken in with their uncommitted changes. */
+export async function withoutTracked(
+  extra: readonly ExtraFile[],
+  kept: Promise<readonly TreeEntry[]>,
+): Promise<readonly ExtraFile[]> {
+  if (extra.length === 0) return extra;
+  const tracked = new Set((await kept).map(({ path }) => path));
+  return extra.filter(({ path }) => !tracked.has(path));
 }
 
 /** Records of the manifest: tracked files (gitlinks are no files), then those from the work tree. */

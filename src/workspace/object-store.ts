@@ -19,6 +19,7 @@ import { gitBytes, gitFailed, gitText, runGit } from "./git.ts";
 import { removeTree } from "./remove-tree.ts";
 import { locateRepository } from "./repository-state.ts";
 import { createSnapshots } from "./snapshot.ts";
+import { commitWorkTree, readBelow } from "./work-tree-commit.ts";
 import type { ObjectStore } from "./workspace.ts";
 
 /** Unsets everything by which git would change bytes or run a driver. Of the container's git: the same less `diff` and `merge`. */
@@ -69,25 +70,34 @@ export async function openObjectStore(options: ObjectStoreOptions): Promise<Obje
     .slice(0, 24);
   const gitDir = objectStorePath(options.cacheDir, hash);
   await ensureStore(gitDir, location.objectFormat);
+  const oneFetch = createSemaphore(1);
+
+  async function importCommit(repository: string, commit: string, history: number): Promise<void> {
+    const depth = history <= 0 ? ALL_HISTORY : history;
+    const below = await readBelow(gitDir, commit);
+    if (below !== null) return importCommit(repository, below, history <= 0 ? 0 : Math.max(1, history - 1));
+    if (await isImported(gitDir, commit, depth)) return;
+    await oneFetch.use(() =>
+      withFileLock(join(gitDir, "bulkhead-fetch.lock"), async () => {
+        if (!(await isImported(gitDir, commit, depth))) await fetchCommit(gitDir, repository, commit, depth);
+      }),
+    );
+  }
+
   const { snapshot } = createSnapshots({
     gitDir,
     cacheDir: options.cacheDir,
     objectFormat: location.objectFormat,
     userBase: options.userBase ?? 0,
+    importCommit,
   });
-  const oneFetch = createSemaphore(1);
   return {
     gitDir,
     snapshot,
-    async importCommit(repository, commit, history) {
-      const depth = history <= 0 ? ALL_HISTORY : history;
-      if (await isImported(gitDir, commit, depth)) return;
-      await oneFetch.use(() =>
-        withFileLock(join(gitDir, "bulkhead-fetch.lock"), async () => {
-          if (!(await isImported(gitDir, commit, depth)))
-            await fetchCommit(gitDir, repository, commit, depth);
-        }),
-      );
+    importCommit,
+    async commitWorkTree(repository, headCommit) {
+      await importCommit(repository, headCommit, 1);
+      return commitWorkTree(gitDir, repository, headCommit);
     },
     readFile: (commit, path) => readCommitFile(gitDir, commit, path),
   };

@@ -12,6 +12,7 @@ import { dirname, join } from "node:path";
 import type { FileFilter } from "../model/task.ts";
 import { baseTreesDir } from "../util/state-layout.ts";
 import {
+  type AddedFiles,
   type BuiltTree,
   bytesPath,
   FORMAT_VERSION,
@@ -22,6 +23,7 @@ import {
   type TreeContext,
   treeDirectory,
   treeKey,
+  withoutTracked,
 } from "./base-tree.ts";
 import type { ExtraFile } from "./extra-files.ts";
 import { gitBytes, gitText } from "./git.ts";
@@ -29,6 +31,7 @@ import { packObjects } from "./inside-repository.ts";
 import { splitNul } from "./list-tree.ts";
 import { writeManifest } from "./manifest.ts";
 import { runTool } from "./run-tool.ts";
+import { listSubmoduleFiles } from "./submodule-files.ts";
 
 /** File beside a layer's tree: paths that are gone, NUL-ended. */
 export const REMOVED_FILE = "removed";
@@ -46,13 +49,13 @@ export async function ensureParentLayer(
   base: BuiltTree,
   commit: string,
   filter: FileFilter,
-  extra: readonly ExtraFile[],
+  added: AddedFiles,
 ): Promise<BuiltTree> {
   const key = treeKey({ version: FORMAT_VERSION, kind: "layer", base: base.key, commit });
   const directory = join(baseTreesDir(context.cacheDir), key);
   await context.once.ensure({
     directory,
-    build: (temporary) => buildLayer(context, temporary, { key, base, commit, filter, extra }),
+    build: (temporary) => buildLayer(context, temporary, { key, base, commit, filter, added }),
     // Small enough to be built again after a reboot.
     intact: () => Promise.resolve(false),
   });
@@ -67,11 +70,12 @@ async function buildLayer(
     readonly base: BuiltTree;
     readonly commit: string;
     readonly filter: FileFilter;
-    readonly extra: readonly ExtraFile[];
+    readonly added: AddedFiles;
   },
 ): Promise<void> {
   const { gitDir: storeDir } = context;
-  const { base, commit, extra } = request;
+  const { base, commit } = request;
+  const { submodules } = request.added;
   const scratchIndex = join(temporary, "index");
   const tree = join(temporary, "tree");
   const { kept, insideHead, insideTree } = await insideCommit(storeDir, commit, request.filter, {
@@ -79,6 +83,7 @@ async function buildLayer(
     indexFile: scratchIndex,
   });
   await rm(scratchIndex, { force: true });
+  const extra = await withoutTracked(request.added.extra, kept);
   const insideGit = join(tree, ".git");
   await mkdir(join(insideGit, "objects/pack"), { recursive: true, mode: 0o755 });
   const changes = compareTrees(storeDir, base.insideTree, insideTree);
@@ -89,8 +94,8 @@ async function buildLayer(
     changes.then((found) => markRemoved(context, temporary, tree, removedPaths(found, extra))),
     changes.then((found) => layInsideGit(context, insideGit, { base, insideHead, changes: found })),
     packObjects(storeDir, [insideHead, `^${base.insideHead}`], insideGit),
-    kept.then((entries) =>
-      writeManifest(join(temporary, "manifest.json"), commit, manifestFiles(entries, extra)),
+    Promise.all([kept, listSubmoduleFiles(storeDir, submodules, request.filter)]).then(([entries, inside]) =>
+      writeManifest(join(temporary, "manifest.json"), commit, [...manifestFiles(entries, extra), ...inside]),
     ),
     writeFile(join(temporary, "meta.json"), JSON.stringify(meta)),
   ]);

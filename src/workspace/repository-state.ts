@@ -7,19 +7,10 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunnerError } from "../model/runner-error.ts";
-import { type GitOptions, type GitOutput, gitEnvironment, gitFailed, runGit } from "./git.ts";
-import { type GitRunner, listTree, readBlobs } from "./list-tree.ts";
-import { pathOfKey, showPath } from "./path-bytes.ts";
+import { gitFailed } from "./git.ts";
+import { inRepository, onePath, type RepositoryLocation } from "./in-repository.ts";
+import { readWarnings } from "./repository-warnings.ts";
 import type { RepositoryState } from "./workspace.ts";
-
-/** Where a repository keeps what its work trees share, and in which hash. */
-export interface RepositoryLocation {
-  /** Top level of the work tree. */
-  readonly top: string;
-  /** The common git directory: one for all linked work trees. */
-  readonly commonDir: string;
-  readonly objectFormat: "sha1" | "sha256";
-}
 
 /** Reads what a run needs to know of the repository that holds `path`. Throws `not-a-repository` or `repository-refused`. */
 export async function readRepositoryState(path: string): Promise<RepositoryState> {
@@ -63,26 +54,6 @@ export async function locateRepository(path: string): Promise<RepositoryLocation
   return { top, commonDir: await realpath(commonDir), objectFormat: format };
 }
 
-/** Runs git in the person's repository with their own config in sight. For reading only. */
-export function inRepository(
-  directory: string,
-  args: readonly string[],
-  options: GitOptions = {},
-): Promise<GitOutput> {
-  return runGit(null, ["-C", directory, ...args], { ...options, environment: personalEnvironment() });
-}
-
-/** The scrubbed environment with the person's own config back in reach. GIT_DIR and the like stay out: `path` decides. */
-function personalEnvironment(): Record<string, string> {
-  const { GIT_CONFIG_NOSYSTEM: _system, GIT_CONFIG_GLOBAL: _global, ...environment } = gitEnvironment();
-  // Under sudo git takes the caller's own repositories for its own, going by SUDO_UID.
-  for (const name of ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "SUDO_UID"]) {
-    const value = process.env[name];
-    if (value !== undefined) environment[name] = value;
-  }
-  return { ...environment, GIT_NO_LAZY_FETCH: "1" };
-}
-
 async function realDirectory(path: string): Promise<string> {
   try {
     const real = await realpath(path);
@@ -90,13 +61,6 @@ async function realDirectory(path: string): Promise<string> {
   } catch (cause) {
     throw new RunnerError("not-a-repository", `${path} cannot be read`, { cause, data: { path } });
   }
-}
-
-/** One path per call: a path may hold a newline, so it cannot share its output with another answer. */
-async function onePath(directory: string, args: readonly string[]): Promise<string> {
-  const output = await inRepository(directory, args);
-  if (output.exitCode !== 0) throw gitFailed(args, output, null);
-  return output.stdout.toString("utf8").replace(/\n$/, "");
 }
 
 /** git tells its refusals apart in words only, so the reason is looked up on disk: whose is the directory above us? */
@@ -166,7 +130,7 @@ async function readRef(top: string): Promise<string | null> {
 }
 
 /** The repository's effective config, lower-cased keys (git's own rule for all but the middle part). */
-async function readConfig(top: string): Promise<ReadonlyMap<string, string>> {
+export async function readConfig(top: string): Promise<ReadonlyMap<string, string>> {
   const output = await inRepository(top, ["config", "--list", "-z"]);
   const entries = output.stdout
     .toString("utf8")
@@ -184,50 +148,20 @@ async function readConfig(top: string): Promise<ReadonlyMap<string, string>> {
  * although it is not, if its time stamp moved; this only feeds a notice.
  */
 async function readDirty(top: string, config: ReadonlyMap<string, string>): Promise<boolean> {
+  const args = ["status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all"];
+  const output = await inRepository(top, [...filtersOff(config), ...args]);
+  if (output.exitCode !== 0) throw gitFailed(args, output, null);
+  return output.stdout.length > 0;
+}
+
+/** Switches off, one by one, the filter drivers that the effective config names. */
+export function filtersOff(config: ReadonlyMap<string, string>): string[] {
   const drivers = new Set<string>();
   for (const key of config.keys()) {
     const match = /^filter\.(.+)\.(?:clean|smudge|process|required)$/s.exec(key);
     if (match?.[1] !== undefined) drivers.add(match[1]);
   }
-  const off = [...drivers].flatMap((name) =>
+  return [...drivers].flatMap((name) =>
     ["clean=", "smudge=", "process=", "required=false"].flatMap((tail) => ["-c", `filter.${name}.${tail}`]),
   );
-  const args = [...off, "status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all"];
-  const output = await inRepository(top, args);
-  if (output.exitCode !== 0) throw gitFailed(args, output, null);
-  return output.stdout.length > 0;
-}
-
-async function readWarnings(
-  location: RepositoryLocation,
-  headCommit: string,
-  config: ReadonlyMap<string, string>,
-): Promise<string[]> {
-  const run: GitRunner = (args, options) => inRepository(location.top, args, options);
-  const entries = await listTree(run, headCommit);
-  const warnings: string[] = [];
-  const submodules = entries.filter((entry) => entry.type === "commit");
-  if (submodules.length > 0) {
-    const names = submodules.slice(0, 3).map((entry) => showPath(pathOfKey(entry.path)));
-    warnings.push(
-      `${submodules.length} submodule(s) stay empty directories in snapshots: ${names.join(", ")}${submodules.length > 3 ? ", ..." : ""}`,
-    );
-  }
-  const attributes = entries.filter((entry) => /(?:^|\/)\.gitattributes$/.test(entry.path));
-  const contents = await readBlobs(
-    run,
-    attributes.map((entry) => entry.oid),
-  );
-  if (contents.some((content) => /\bfilter=lfs\b/.test(content.toString("latin1")))) {
-    warnings.push("Files kept in Git LFS are pointers in snapshots; list the needed ones under files.extra.");
-  }
-  if (config.get("core.sparsecheckout") === "true") {
-    warnings.push("The work tree is a sparse checkout; snapshots hold all files of the commit.");
-  }
-  if (config.has("extensions.partialclone")) {
-    warnings.push(
-      "The repository is a partial clone; objects it has not fetched yet cannot go into a snapshot.",
-    );
-  }
-  return warnings;
 }

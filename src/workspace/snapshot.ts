@@ -11,7 +11,9 @@ import { createBuildOnce } from "./build-once.ts";
 import { type ExtraFile, readExtraFiles } from "./extra-files.ts";
 import { mergeParents } from "./merge-parents.ts";
 import { ensureParentLayer } from "./parent-layer.ts";
-import type { Snapshot, SnapshotRequest } from "./workspace.ts";
+import { type TakenSubmodules, takeSubmodules } from "./take-submodules.ts";
+import type { ObjectStore, Snapshot, SnapshotRequest } from "./workspace.ts";
+import { readWorktreeInclude, WORKTREE_INCLUDE } from "./worktree-include.ts";
 
 /** uid of the agent inside; the images have it. */
 export const AGENT_UID = 10001;
@@ -22,6 +24,7 @@ export function createSnapshots(options: {
   readonly cacheDir: string;
   readonly objectFormat: "sha1" | "sha256";
   readonly userBase: number;
+  readonly importCommit: ObjectStore["importCommit"];
 }): { snapshot(request: SnapshotRequest): Promise<Result<Snapshot, Failure>> } {
   const context: TreeContext = {
     gitDir: options.gitDir,
@@ -30,32 +33,57 @@ export function createSnapshots(options: {
     uid: process.geteuid?.() === 0 ? options.userBase + AGENT_UID : null,
     once: createBuildOnce(),
   };
-  const extras = new Map<string, ReturnType<typeof readExtraFiles>>();
+  const extras = createMemo<Awaited<ReturnType<typeof readExtraFiles>>>();
+  const submodules = createMemo<TakenSubmodules>();
 
   /** Read once per run, so that all its attempts see the same although the person works on. */
-  async function extraFiles(request: SnapshotRequest): Promise<{ files: ExtraFile[]; warnings: string[] }> {
+  function extraFiles(request: SnapshotRequest): Promise<{ files: ExtraFile[]; warnings: string[] }> {
     const { repository, filter, runId } = request;
-    const read = () => readExtraFiles(repository, filter.extra, options.objectFormat);
-    if (runId === undefined || filter.extra.length === 0) return read();
-    const key = JSON.stringify([runId, repository, filter.extra]);
-    const known = extras.get(key) ?? read();
-    extras.set(key, known);
-    return known;
+    return extras(runId && JSON.stringify([runId, repository, filter.extra]), async () => {
+      const include = await readWorktreeInclude(repository);
+      const sources = [
+        { name: "files.extra", patterns: filter.extra, isIgnoredOnly: false },
+        { name: WORKTREE_INCLUDE, patterns: include.patterns, isIgnoredOnly: true },
+      ];
+      const { files, warnings } = await readExtraFiles(repository, sources, options.objectFormat);
+      return { files, warnings: [...include.warnings, ...warnings] };
+    });
+  }
+
+  function submodulesOf({ repository, baseCommit, runId }: SnapshotRequest): Promise<TakenSubmodules> {
+    return submodules(runId && JSON.stringify([runId, repository, baseCommit]), () =>
+      takeSubmodules(options, repository, baseCommit),
+    );
   }
 
   return {
     async snapshot(request) {
       const { baseCommit, parents, filter } = request;
-      const [merged, extra] = await Promise.all([
+      const [merged, extra, parts] = await Promise.all([
         parents.length === 0 ? ok(baseCommit) : mergeParents(options.gitDir, baseCommit, parents),
         extraFiles(request),
+        submodulesOf(request),
       ]);
       if (!merged.ok) return merged;
-      const base = await ensureBaseTree(context, baseCommit, filter, extra.files);
-      if (merged.value === baseCommit) return ok(toSnapshot(base, [base], extra.warnings));
-      const layer = await ensureParentLayer(context, base, merged.value, filter, extra.files);
-      return ok(toSnapshot(layer, [layer, base], extra.warnings));
+      const added = { extra: extra.files, submodules: parts.trees };
+      const warnings = [...extra.warnings, ...parts.warnings];
+      const base = await ensureBaseTree(context, baseCommit, filter, added);
+      if (merged.value === baseCommit) return ok(toSnapshot(base, [base], warnings));
+      const layer = await ensureParentLayer(context, base, merged.value, filter, added);
+      return ok(toSnapshot(layer, [layer, base], warnings));
     },
+  };
+}
+
+/** One promise per key; a failed one is forgotten. Without a key nothing is kept. */
+function createMemo<T>(): (key: string | undefined, make: () => Promise<T>) => Promise<T> {
+  const known = new Map<string, Promise<T>>();
+  return (key, make) => {
+    if (key === undefined) return make();
+    const made = known.get(key) ?? make();
+    known.set(key, made);
+    made.catch(() => known.delete(key));
+    return made;
   };
 }
 

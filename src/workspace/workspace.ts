@@ -45,7 +45,7 @@ export interface Snapshot {
   readonly layers: readonly string[];
   /** Path of `workspace_manifest.json` for this snapshot: every file with mode and blob hash (row A3). */
   readonly manifestPath: string;
-  /** For people: patterns of `files.extra` that match nothing. */
+  /** For people: patterns for extra files that match nothing, submodules that could not be brought in. */
   readonly warnings?: readonly string[];
 }
 
@@ -86,10 +86,22 @@ export interface ObjectStore {
   readonly gitDir: string;
   /** Brings the commit in from the user's repository (read only), `history` commits deep (0: all). */
   importCommit(repository: string, commit: string, history: number): Promise<void>;
+  /**
+   * Makes a commit of the work tree as it is, on top of `headCommit`: tracked changes and untracked, not ignored files. Null where
+   * nothing differs. The commit is known to `importCommit`. Throws `repository-refused` in the middle of a merge.
+   */
+  commitWorkTree(repository: string, headCommit: string): Promise<WorkTreeCommit | null>;
   /** The shared snapshot of base commit + parents' patches under a filter. Concurrent callers share one build. */
   snapshot(request: SnapshotRequest): Promise<Result<Snapshot, Failure>>;
   /** Content of a path in a commit, or null where there is none or it is not a regular file. */
   readFile(commit: string, path: string): Promise<{ content: Buffer; blob: string; mode: string } | null>;
+}
+
+/** The work tree's uncommitted changes as a commit in the object store. */
+export interface WorkTreeCommit {
+  readonly commit: string;
+  /** For people: what of the work tree could not go in. */
+  readonly warnings: readonly string[];
 }
 
 export interface SnapshotRequest {

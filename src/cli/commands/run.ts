@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import { DIRTY_MODES, type DirtyMode } from "../../model/run.ts";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { RunView } from "../../observe/run-view.ts";
 import { toJson } from "../../observe/run-view-json.ts";
 import type { RunHandle, RunMessage } from "../../supervisor/run-handle.ts";
 import type { RunPlanOptions, StartedRun } from "../../supervisor/run-plan.ts";
+import { askDirty } from "../ask-dirty.ts";
 import { type CliContext, EXIT, type ExitCode } from "../context.ts";
 import { askOnInterrupt, type InterruptControl } from "../interrupt.ts";
 import { runLiveView } from "../render/live-view.ts";
@@ -25,6 +27,7 @@ interface RunOptions {
   readonly json?: boolean;
   readonly detach?: boolean;
   readonly preflight: boolean;
+  readonly dirty?: DirtyMode;
 }
 
 /** `bulkhead run`: starts a plan, shows it, ends with the report. */
@@ -42,6 +45,12 @@ export function registerRun(program: Command, context: CliContext, deps: RunComm
       new Option("--workspace <driver>", "how workspaces are made")
         .choices(["auto", "overlay", "copy"])
         .default("auto"),
+    )
+    .addOption(
+      new Option(
+        "--dirty <mode>",
+        "uncommitted changes: ignore, include in every snapshot, or refuse to start (default: ask on a terminal, else ignore)",
+      ).choices(DIRTY_MODES),
     )
     .option("--output", "print what the tasks print, each line behind its task's id")
     .option("-d, --detach", "print the run's id and return; the run goes on")
@@ -71,6 +80,8 @@ async function run(
     skipPreflight: !options.preflight,
     output: isLive || options.output === true,
     samples: isLive,
+    ...(options.dirty === undefined ? {} : { dirty: options.dirty }),
+    ...(canAsk(context, plan) ? { askDirty: (files) => askDirty(context, files) } : {}),
     ...(options.repo === undefined ? {} : { repository: options.repo }),
     ...(options.slots === undefined ? {} : { slots: options.slots }),
     ...(options.engine === undefined ? {} : { engine: options.engine }),
@@ -89,6 +100,11 @@ async function run(
     return EXIT.done;
   }
   return watch(context, started, say, isLive, options);
+}
+
+/** A plan that comes on standard input takes the place where an answer would come from. */
+function canAsk(context: CliContext, plan: readonly string[]): boolean {
+  return context.stdin.isTTY === true && context.stderr.isTTY === true && !plan.includes("-");
 }
 
 async function watch(

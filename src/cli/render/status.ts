@@ -22,7 +22,9 @@ export function renderStatus(view: RunView, options: StatusOptions): string {
   const lines = [`Run ${palette.paint("bold", view.runId ?? "")}  ${describeState(view, options)}`];
   if (settings !== null) {
     const ref = settings.baseRef === null ? "" : ` (${settings.baseRef})`;
-    lines.push(`On  ${settings.repository} at ${settings.baseCommit.slice(0, 12)}${ref}`);
+    const head = settings.headCommit ?? settings.baseCommit;
+    const changes = settings.headCommit === undefined ? "" : " with uncommitted changes";
+    lines.push(`On  ${settings.repository} at ${head.slice(0, 12)}${ref}${changes}`);
   }
   lines.push(`    ${describeCounts(view, palette)}`, "");
   const tasks = [...view.tasks.values()];

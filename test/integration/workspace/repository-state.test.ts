@@ -42,18 +42,37 @@ test("knows linked work trees, detached heads and directories with odd names", a
   expect(linked).toMatchObject({ path: join(repo.root, "li\nnked é"), headCommit: head(), ref: null });
 });
 
-test("warns of submodules, LFS, a sparse or partial checkout", async () => {
-  repo.sh(
-    `git clone -q . ../sub; git -c protocol.file.allow=always submodule --quiet add ../sub mod; mkdir x; echo '*.bin filter=lfs diff=lfs' > x/.gitattributes`,
-  );
+test("warns of submodules that cannot be had, LFS pointers, a sparse or partial checkout", async () => {
+  repo.sh(`git clone -q . ../sub; git -c protocol.file.allow=always submodule --quiet add ../sub mod
+    git -c protocol.file.allow=always submodule --quiet add ../sub gone; rm -rf .git/modules/gone gone; mkdir gone
+    mkdir x; echo '*.bin filter=lfs diff=lfs' > x/.gitattributes; echo other > x/b.bin
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 12\n' 7 > x/a.bin`);
   repo.commit();
   repo.sh("git config core.sparseCheckout true; git config extensions.partialClone origin");
   const { warnings } = await readRepositoryState(repo.repository);
-  expect(warnings.map((warning) => /mod$|LFS|sparse|partial/.exec(warning)?.[0])).toEqual([
-    "mod",
-    "LFS",
-    "sparse",
-    "partial",
+  expect(warnings).toEqual([
+    "submodule gone stays an empty directory in snapshots: it is not cloned here; `git submodule update --init --recursive` does it",
+    "1 file is a Git LFS pointer in snapshots, not the content behind it: x/a.bin",
+    expect.stringContaining("sparse"),
+    expect.stringContaining("partial"),
+  ]);
+});
+
+test("says why a submodule cannot be had: nested, a commit that is not there, no entry, a name that leads out", async () => {
+  repo.sh(`git init -q ../inner; git -C ../inner commit -q --allow-empty -m inner; git init -q ../outer
+    git -C ../outer -c protocol.file.allow=always submodule --quiet add ../inner in; git -C ../outer commit -qm outer
+    git -c protocol.file.allow=always submodule --quiet add ../outer out
+    for name in here evil; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$name; done
+    git config -f .gitmodules submodule.here.path here; git config -f .gitmodules submodule.../../sub.path evil
+    git update-index --add --cacheinfo 160000,$(printf %040d 1),lost; mkdir -p .git/modules/lost; git init -q --bare .git/modules/lost
+    git config -f .gitmodules submodule.lost.path lost; git config -f .gitmodules --remove-section submodule.here
+    git add .gitmodules; git commit -qm links`);
+  const { warnings } = await readRepositoryState(repo.repository);
+  expect(warnings.map((warning) => warning.replace(" stays an empty directory in snapshots", ""))).toEqual([
+    expect.stringMatching(/^submodule evil: it is not cloned here/),
+    "submodule here: .gitmodules has no entry for it",
+    expect.stringMatching(/^submodule lost: its clone here lacks commit 000000000000;/),
+    expect.stringMatching(/^1 more submodules stay empty in snapshots: out\/in$/),
   ]);
 });
 

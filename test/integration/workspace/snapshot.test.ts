@@ -352,10 +352,45 @@ describe("dependencies", () => {
   });
 });
 
-test("submodules stay empty directories and git is content", async () => {
-  repo.sh("git clone -q . ../sub; git -c protocol.file.allow=always submodule --quiet add ../sub mod");
-  head = repo.commit("submodule");
-  await store.importCommit(repo.repository, head, 1);
-  const made = await snapshot();
-  expect(await inside(made, "ls -A mod; git status --porcelain")).toBe("");
+describe("submodules", () => {
+  beforeEach(async () => {
+    repo.sh(`git init -q ../sub; cd ../sub; echo s > s.txt; mkdir bin; echo b > bin/b; ln -s s.txt link; git add -A; git commit -qm sub
+      cd ../repo; git -c protocol.file.allow=always submodule --quiet add ../sub mod`);
+    head = repo.commit("submodule");
+    await store.importCommit(repo.repository, head, 1);
+  });
+
+  test("come in as plain files that git inside does not see, and stay under parents' layers", async () => {
+    const made = await snapshot();
+    expect(await inside(made, "ls -A mod mod/bin; cat mod/s.txt; git status --porcelain")).toBe(
+      "mod:\nbin\nlink\ns.txt\n\nmod/bin:\nb\ns\n",
+    );
+    const layered = await snapshot({}, { a: await patch("echo changed > src/a.txt") });
+    expect(await inside(layered, "cat mod/s.txt src/a.txt; git status --porcelain")).toBe("s\nchanged\n");
+    for (const { manifestPath } of [made, layered]) {
+      const { files } = JSON.parse(readFileSync(manifestPath, "utf8"));
+      expect(files.filter(({ path }: { path?: string }) => path?.startsWith("mod/"))).toMatchObject([
+        { path: "mod/bin/b", mode: "100644", untracked: true },
+        { path: "mod/link", mode: "120000", untracked: true },
+        { path: "mod/s.txt", mode: "100644", untracked: true },
+      ]);
+    }
+  });
+
+  test("are under the task's filter", async () => {
+    expect(await inside(await snapshot({ exclude: ["bin/"] }), "ls -A mod; git status --porcelain")).toBe(
+      "link\ns.txt\n",
+    );
+    expect(await inside(await snapshot({ exclude: ["/mod"] }), "test ! -e mod; git status --porcelain")).toBe(
+      "",
+    );
+    expect(await inside(await snapshot({ include: ["mod"] }), "ls -A mod; git status --porcelain")).toBe(
+      "bin\nlink\ns.txt\n",
+    );
+  });
+
+  test("that are no longer cloned leave an empty directory", async () => {
+    repo.sh("rm -rf .git/modules mod; mkdir mod");
+    expect(await inside(await snapshot(), "ls -A mod; git status --porcelain")).toBe("");
+  });
 });
