@@ -1,12 +1,16 @@
 /** The engine's drivers as commands use them. */
 import { mkdirSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { pino } from "pino";
 import { RunnerError } from "../model/runner-error.ts";
 import { createDockerEngine } from "../sandbox/docker/docker-engine.ts";
 import { findEngine } from "../sandbox/docker/find-engine.ts";
 import { type EngineFound, explainSearch } from "../sandbox/engine-setup.ts";
-import type { Engine } from "../sandbox/sandbox.ts";
+import { type Engine, LABELS } from "../sandbox/sandbox.ts";
+import { createOverlayDriver } from "../workspace/overlay/overlay-driver.ts";
 import type { CliContext } from "./context.ts";
+import type { OpenScratch } from "./doctor/measure-caps.ts";
 
 export { checkImage, ensureImage } from "../sandbox/docker/build-image.ts";
 export { findEngine } from "../sandbox/docker/find-engine.ts";
@@ -39,4 +43,19 @@ export function openEngine(
     probeDir,
     ...tls,
   });
+}
+
+/** A workspace over an empty tree, for measuring. No patch can be read from it: there is no object store behind it. */
+export async function openScratch(
+  engine: Engine,
+  { key, directory, image, stateId, diskBytes }: Parameters<OpenScratch>[0],
+): ReturnType<OpenScratch> {
+  const { userBase } = await engine.describe();
+  const lower = join(directory, "lower");
+  await mkdir(lower, { recursive: true, mode: 0o755 });
+  const clock = { nowMs: () => Date.now() };
+  const driver = createOverlayDriver({ store: { gitDir: "" }, volumes: engine, clock, userBase });
+  const snapshot = { commit: "", insideHead: "", layers: [lower], manifestPath: "" };
+  const labels = { [LABELS.state]: stateId };
+  return driver.open({ key, snapshot, attemptDir: directory, labels, image, diskBytes, message: "" });
 }

@@ -34,6 +34,7 @@ export function registerCommands(program: Command, context: CliContext): void {
     findEngine: async (env, options) => (await engineDrivers()).findEngine(env, options),
     checkImage: async (request) => (await engineDrivers()).checkImage(request),
     openEngine: async (found) => (await engineDrivers()).openEngine(found, context.stateDir),
+    openScratch: (engine) => async (request) => (await engineDrivers()).openScratch(engine, request),
   });
   registerRun(program, context, {
     startRun: async (options) => (await import("./compose-run.ts")).startRun(context, options),

@@ -30,6 +30,8 @@ export function requestedCaps(caps: Caps): Readonly<Record<CapName, number | nul
 const ROUNDING = 1.01;
 /** A file system of the asked size shows less or a little more than it, by its own bookkeeping. */
 const DISK_ROUNDING = 1.1;
+/** Of a small one the fixed part of that (groups, an unused journal) is more than a tenth. */
+const DISK_BOOKKEEPING_BYTES = 3 * 1024 ** 2;
 
 /** Compares asked with read back. A tighter limit than asked counts as enforced, an unreadable one does not. */
 export function judgeCaps(caps: Caps, readings: CapReadings): readonly CapReport[] {
@@ -43,8 +45,11 @@ function judgeCap(cap: CapName, requested: number | null, reading: CapReading): 
   const { actual } = reading;
   if (actual === null)
     return { cap, requested, actual, state: "not-enforced", note: "not readable", ...note };
-  const slack = cap === "disk" ? DISK_ROUNDING : ROUNDING;
-  if (actual <= requested * slack) return { cap, requested, actual, state: "enforced", ...note };
+  const limit =
+    cap === "disk"
+      ? Math.max(requested * DISK_ROUNDING, requested + DISK_BOOKKEEPING_BYTES)
+      : requested * ROUNDING;
+  if (actual <= limit) return { cap, requested, actual, state: "enforced", ...note };
   return { cap, requested, actual, state: "not-enforced", note: `the kernel has a looser limit`, ...note };
 }
 

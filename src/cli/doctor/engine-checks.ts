@@ -12,6 +12,7 @@ import { probeOverlay } from "../../workspace/choose-driver.ts";
 import { DEFAULT_IMAGE } from "../commands/setup.ts";
 import type { CliContext } from "../context.ts";
 import { type DoctorCheck, failed, failedBy, passed, warned } from "./doctor-check.ts";
+import type { OpenScratch } from "./measure-caps.ts";
 import { PROBE_STATE, type ProbeReport, probeSandbox } from "./probe-sandbox.ts";
 
 /** What doctor needs of the drivers; compose.ts passes the real ones. */
@@ -19,6 +20,7 @@ export interface DoctorDeps {
   findEngine(env: CliContext["env"], options: { explicit?: string }): Promise<EngineSearch>;
   checkImage(request: Omit<ImageRequest, "report">): Promise<ImageState>;
   openEngine(found: EngineFound): Promise<Engine> | Engine;
+  openScratch(engine: Engine): OpenScratch;
 }
 
 export interface EngineReport {

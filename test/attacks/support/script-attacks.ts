@@ -189,7 +189,7 @@ export function scriptAttacks(
     if (evidence === undefined) throw new Error(`no evidence for ${id}`);
     return evidence;
   };
-  for (const { id, claim, baseline, succeeded = ({ code }) => code === 0 } of attacks) {
+  for (const { id, claim, baseline, succeeded = endsWithZero } of attacks) {
     attack<Evidence>({
       id,
       claim,
@@ -204,4 +204,8 @@ export function scriptAttacks(
 /** Ids of the attacks that name a baseline. */
 export function idsOf(attacks: readonly ScriptAttack[], baseline: string): string[] {
   return attacks.filter((one) => one.baseline === baseline).map(({ id }) => id);
+}
+
+function endsWithZero({ code }: Evidence): boolean {
+  return code === 0;
 }

@@ -8,7 +8,7 @@ const CAPS: Caps = {
   swapBytes: 0,
   pids: 64,
   openFiles: 100,
-  diskBytes: 1_000,
+  diskBytes: 100 * 1024 ** 2,
   tmpBytes: 500,
   ioReadBytesPerSecond: null,
   ioWriteBytesPerSecond: 10,
@@ -43,11 +43,20 @@ describe("judgeCaps", () => {
     ["zero where zero was asked", "swap", 0, "enforced"],
     ["anything where zero was asked", "swap", 4_096, "not-enforced"],
     ["what cannot be read", "openFiles", null, "not-enforced"],
-    ["a file system with its bookkeeping", "disk", 1_090, "enforced"],
-    ["a file system of another size", "disk", 1_200, "not-enforced"],
+    ["a file system with its bookkeeping", "disk", 109 * 1024 ** 2, "enforced"],
+    ["a file system of another size", "disk", 112 * 1024 ** 2, "not-enforced"],
     ["something where nothing was asked", "ioReadBytes", 5, "not-requested"],
   ])("%s", (_, cap, actual, state) => {
     expect(judge(cap, { actual })).toMatchObject({ cap, actual, state });
+  });
+
+  test("a small file system may show a few fixed blocks more", () => {
+    const caps = { ...CAPS, diskBytes: 16 * 1024 ** 2 };
+    const states = [18.1, 19.5].map((mib) => {
+      const readings = Object.fromEntries(CAP_NAMES.map((name) => [name, { actual: mib * 1024 ** 2 }]));
+      return judgeCaps(caps, readings as unknown as CapReadings).find(({ cap }) => cap === "disk")?.state;
+    });
+    expect(states).toEqual(["enforced", "not-enforced"]);
   });
 
   test("keeps the reader's note, and has one of its own where a cap is not enforced", () => {
