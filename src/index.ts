@@ -17,7 +17,7 @@ import type { TaskId } from "./model/ids.ts";
 import type { RunPlanOptions } from "./supervisor/run-plan.ts";
 
 export type { LoggedEvent, RunEvent, RunOutcome } from "./model/event.ts";
-export type { Failure } from "./model/failure.ts";
+export type { Failure, Fault } from "./model/failure.ts";
 export type { FileChange, Patch } from "./model/patch.ts";
 export { RunnerError, type RunnerErrorCode } from "./model/runner-error.ts";
 export type { Plan, TaskSpec } from "./model/task.ts";

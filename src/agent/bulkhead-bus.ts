@@ -12,7 +12,11 @@ const STDIN_FD = 0;
 
 /** Runs one command line; answers the exit code. */
 async function main(argv: readonly string[]): Promise<number> {
-  if (argv.length === 0 || argv.slice(0, 2).some((word) => word === "--help" || word === "-h") || argv[0] === "help") {
+  if (
+    argv.length === 0 ||
+    argv.slice(0, 2).some((word) => word === "--help" || word === "-h") ||
+    argv[0] === "help"
+  ) {
     (argv.length === 0 ? stderr : stdout).write(USAGE);
     return argv.length === 0 ? EXIT.usage : EXIT.done;
   }

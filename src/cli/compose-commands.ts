@@ -1,5 +1,4 @@
 /** What the verbs about finished work need: the log, the object store's patches, the user's repository. Loaded as far as used. */
-import { join } from "node:path";
 import type { RunSettings } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { openEventStore } from "../store/sqlite/sqlite-event-store.ts";
@@ -12,7 +11,6 @@ import type { CliContext } from "./context.ts";
 /** Builds the dependencies of status, logs, graph, diff, apply, undo, cancel and gc. */
 export function composeCommands(context: CliContext): CommandDeps {
   const { stateDir } = context;
-  const journalDir = join(stateDir, "applies");
   const storeOf = async (settings: RunSettings): Promise<ObjectStore> => {
     const { openObjectStore } = await import("../workspace/object-store.ts");
     return openObjectStore({ cacheDir: context.cacheDir, repository: settings.repository });
@@ -31,9 +29,12 @@ export function composeCommands(context: CliContext): CommandDeps {
       return integratePatches((await storeOf(settings)).gitDir, settings.baseCommit, patches);
     },
     async applyPatches(settings, integrated, options) {
-      const { applyPatches, explainApplyRefusal } = await import("../workspace/apply-patches.ts");
+      const { applyJournalDir, applyPatches, explainApplyRefusal } = await import(
+        "../workspace/apply-patches.ts"
+      );
       const store = await storeOf(settings);
       const { repository } = settings;
+      const journalDir = applyJournalDir(stateDir);
       const applied = await applyPatches({ store, repository, integrated, journalDir, ...options });
       if (applied.ok) return applied.value;
       const { message, hint } = explainApplyRefusal(applied.error);
@@ -41,8 +42,9 @@ export function composeCommands(context: CliContext): CommandDeps {
     },
     async undoApply(settings, applied) {
       const { undoApply } = await import("../workspace/undo-apply.ts");
-      const { explainApplyRefusal } = await import("../workspace/apply-patches.ts");
+      const { applyJournalDir, explainApplyRefusal } = await import("../workspace/apply-patches.ts");
       const { target, undo } = applied;
+      const journalDir = applyJournalDir(stateDir);
       const undone = await undoApply({ repository: settings.repository, target, undo, journalDir });
       if (undone.ok) return;
       const { message, hint } = explainApplyRefusal(undone.error);
