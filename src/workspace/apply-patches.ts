@@ -9,14 +9,24 @@
 import { join } from "node:path";
 import { err, ok, type Result } from "../util/result.ts";
 import type { ApplyRefusal } from "./apply/apply-refusal.ts";
+import { readFilters } from "./apply/attribute-filters.ts";
+import { openBeneath } from "./apply/beneath.ts";
 import { createBranch } from "./apply/create-branch.ts";
-import { type FileSwitch, findUnsafe, listSwitches } from "./apply/file-switch.ts";
+import { type FileSwitch, findUnsafe, findUnsafeInChain, listSwitches } from "./apply/file-switch.ts";
+import { fingerprints } from "./apply/fingerprint.ts";
 import { lockIndex } from "./apply/index-lock.ts";
-import { type Journal, newApplyId, thisProcess, writeJournal } from "./apply/journal.ts";
+import {
+  type Journal,
+  type JournalFile,
+  newApplyId,
+  thisProcess,
+  withLooks,
+  writeJournal,
+} from "./apply/journal.ts";
 import { compareFiles, findStaged } from "./apply/look-at-files.ts";
 import { mergeOnto } from "./apply/merge-onto.ts";
 import { recoverApplies, recoverApply } from "./apply/recover-applies.ts";
-import { removeStaging, switchFiles } from "./apply/switch-files.ts";
+import { removeStaging, scratchIndex, switchFiles } from "./apply/switch-files.ts";
 import { transferObjects } from "./apply/transfer-objects.ts";
 import {
   openUserRepository,
@@ -64,17 +74,14 @@ const MAX_NAMED = 100;
 export async function applyPatches(request: ApplyRequest): Promise<Result<Applied, ApplyRefusal>> {
   const repository = await openUserRepository(request.repository);
   if (request.branch !== null) {
-    const switches = await listSwitches(
-      request.store.gitDir,
-      request.integrated.parent,
-      request.integrated.commit,
-    );
-    const unsafe = await findUnsafe(request.store.gitDir, switches);
+    const { gitDir } = request.store;
+    const switches = await listSwitches(gitDir, request.integrated.parent, request.integrated.commit);
+    const unsafe = await findUnsafeInChain(gitDir, request.integrated);
     if (unsafe.length > 0) return refuse("unsafe", unsafe);
     const made = await createBranch(repository, { ...request, branch: request.branch });
     if (!made.ok) return made;
     const files = switches.map(({ path }) => shown(path));
-    return ok({ ...made.value, files, tree: await treeOf(request.store.gitDir, request.integrated.commit) });
+    return ok({ ...made.value, files, tree: await treeOf(gitDir, request.integrated.commit) });
   }
   const recovered = await recoverApplies(repository, request.journalDir);
   if (!recovered.ok) return recovered;
@@ -95,9 +102,16 @@ async function applyToWorkTree(
     theirs: integrated.commit,
   });
   if (!merged.ok) return refuse("conflict", merged.error);
-  const files = await listSwitches(store.gitDir, head.tree, merged.value);
-  const unsafe = await findUnsafe(store.gitDir, files);
+  const switches = await listSwitches(store.gitDir, head.tree, merged.value);
+  const unsafe = await findUnsafe(store.gitDir, switches);
   if (unsafe.length > 0) return refuse("unsafe", unsafe);
+  if (switches.length === 0) return refuse("already-there", []);
+  const filters = await readFilters(repository, switches);
+  const files = switches.map((item) => ({
+    ...item,
+    filter: filters.get(item.path) ?? null,
+    looks: { before: [], after: [] },
+  }));
   const id = newApplyId();
   const applied: Applied = {
     target: "worktree",
@@ -107,7 +121,7 @@ async function applyToWorkTree(
     undo: `worktree:${id}`,
   };
   const journal: Journal = {
-    version: 1,
+    version: 2,
     id,
     state: "preparing",
     repository: repository.top,
@@ -125,34 +139,35 @@ async function applyToWorkTree(
     await writeJournal(request.journalDir, { ...journal, state: "undone" });
     return refuse("index-locked", []);
   }
-  let state = "undone" as Journal["state"];
+  let current: Journal = { ...journal, state: "undone" };
   try {
     // Under the lock, so that what is looked at is what gets changed.
     const obstacle = (await isStillAt(repository, head.commit))
       ? await findObstacle(repository, journal)
       : refuse("busy", []);
     if (obstacle !== null) return obstacle;
+    const found = await withLooksNow(repository, files);
     await switchFiles(repository, {
-      files,
-      entries: files,
+      files: found,
+      entries: found,
       side: "after",
       stagingDir: journal.stagingDir,
       lock,
-      beforeFirstMove: async () => {
-        await writeJournal(request.journalDir, { ...journal, state: "switching" });
-        state = "switching";
+      beforeFirstMove: async (looks) => {
+        current = { ...journal, files: withLooks(found, "after", looks), state: "switching" };
+        await writeJournal(request.journalDir, current);
       },
       ...(request.onMoved ? { onMoved: request.onMoved } : {}),
     });
-    state = "done";
+    current = { ...current, state: "done" };
     return ok(applied);
   } finally {
     await lock.release();
-    if (state === "undone") await removeStaging(repository, journal.stagingDir);
+    if (current.state === "undone") await removeStaging(repository, journal.stagingDir);
     // Failed half-way (a full disk, a directory that is not writable): back to where it was. Where that fails, too, the journal
     // stays at `switching`, and the next call tries again.
-    if (state === "switching") await recoverApply(repository, request.journalDir, { ...journal, state });
-    else await writeJournal(request.journalDir, { ...journal, state });
+    if (current.state === "switching") await recoverApply(repository, request.journalDir, current);
+    else await writeJournal(request.journalDir, current);
   }
 }
 
@@ -163,10 +178,23 @@ async function findObstacle(
 ): Promise<Result<never, ApplyRefusal> | null> {
   const { files } = journal;
   const staged = await findStaged(repository, files, ["before"]);
-  const differences = await compareFiles(repository, files, "before", `${journal.stagingDir}.index`);
+  const differences = await compareFiles(repository, files, "before", scratchIndex(journal.stagingDir));
   const dirty = new Set([...staged, ...differences.changed]);
   if (dirty.size > 0) return refuse("dirty", [...dirty]);
   return differences.extra.size > 0 ? refuse("untracked", [...differences.extra]) : null;
+}
+
+async function withLooksNow(
+  repository: UserRepository,
+  files: readonly JournalFile[],
+): Promise<JournalFile[]> {
+  const tree = await openBeneath(repository.top, repository.owner);
+  try {
+    const present = files.filter(({ before }) => before !== null).map(({ path }) => path);
+    return withLooks(files, "before", await fingerprints(tree, present));
+  } finally {
+    await tree.close();
+  }
 }
 
 async function isStillAt(repository: UserRepository, commit: string): Promise<boolean> {

@@ -7,14 +7,15 @@ export interface DiffPatchOptions {
 }
 
 const FORMATS: Readonly<Record<DiffPatchOptions["format"], readonly string[]>> = {
-  patch: ["-p", "--binary", "--full-index"],
-  stat: ["--stat=100", "--summary"],
-  names: ["--name-only"],
+  patch: ["-p", "--binary", "--full-index", "-M"],
+  // The summary in brackets says what line counts do not: new, gone, changed modes.
+  stat: ["--stat=100", "--compact-summary", "-M"],
+  names: ["--name-only", "--no-renames"],
 };
 
 /**
- * The difference between two commits of the object store, as git writes it. No driver, filter or external program takes part.
- * Content and (in patches) quoted names are hostile bytes: a caller that shows them on a terminal has to clean them.
+ * The difference between two commits of the object store, as git writes it, names in their own letters. No driver, filter or external
+ * program takes part. Content and names are hostile bytes: a caller that shows them on a terminal has to clean them.
  */
 export function diffPatch(
   gitDir: string,
@@ -22,13 +23,10 @@ export function diffPatch(
   options: DiffPatchOptions = { format: "patch" },
 ): Promise<Buffer> {
   return gitBytes(gitDir, [
-    "-c",
-    "core.quotePath=true",
     "diff-tree",
     "-r",
     "--no-ext-diff",
     "--no-textconv",
-    "--no-renames",
     `--color=${options.color ? "always" : "never"}`,
     ...FORMATS[options.format],
     range.parent,

@@ -2,8 +2,8 @@ import { err, ok, type Result } from "../util/result.ts";
 import type { ApplyRefusal } from "./apply/apply-refusal.ts";
 import { removeBranch } from "./apply/create-branch.ts";
 import { lockIndex } from "./apply/index-lock.ts";
-import { type Journal, readJournal, thisProcess, writeJournal } from "./apply/journal.ts";
-import { compareFiles, findStaged } from "./apply/look-at-files.ts";
+import { type Journal, readJournal, thisProcess, withLooks, writeJournal } from "./apply/journal.ts";
+import { compareLooks, findStaged } from "./apply/look-at-files.ts";
 import { recoverApplies, recoverApply } from "./apply/recover-applies.ts";
 import { removeStaging, switchFiles } from "./apply/switch-files.ts";
 import { openUserRepository, stagingDirectory, type UserRepository } from "./apply/user-repository.ts";
@@ -44,11 +44,11 @@ async function takeBack(
   const journal: Journal = { ...done, stagingDir, process: await thisProcess() };
   const lock = await lockIndex(repository, journal.id);
   if (lock === null) return err({ reason: "index-locked", files: [] });
-  let state = "done" as Journal["state"];
+  let current = journal;
   try {
     // An index that a `git reset` has put back already is no obstacle: the work tree is what could be lost.
     const staged = await findStaged(repository, journal.files, ["after", "before"]);
-    const { changed, extra } = await compareFiles(repository, journal.files, "after", `${stagingDir}.index`);
+    const { changed, extra } = await compareLooks(repository, journal.files, "after");
     const obstacles = new Set([...staged, ...changed, ...extra]);
     if (obstacles.size > 0) {
       return err({ reason: "changed", files: [...obstacles].map((path) => formatPath(pathOfKey(path))) });
@@ -59,18 +59,18 @@ async function takeBack(
       side: "before",
       stagingDir,
       lock,
-      beforeFirstMove: async () => {
-        await writeJournal(request.journalDir, { ...journal, state: "undoing" });
-        state = "undoing";
+      beforeFirstMove: async (looks) => {
+        current = { ...journal, files: withLooks(journal.files, "before", looks), state: "undoing" };
+        await writeJournal(request.journalDir, current);
       },
       ...(request.onMoved ? { onMoved: request.onMoved } : {}),
     });
-    state = "undone";
+    current = { ...current, state: "undone" };
     return ok(null);
   } finally {
     await lock.release();
-    if (state === "done") await removeStaging(repository, stagingDir);
-    if (state === "undoing") await recoverApply(repository, request.journalDir, { ...journal, state });
-    else await writeJournal(request.journalDir, { ...journal, state });
+    if (current.state === "done") await removeStaging(repository, stagingDir);
+    if (current.state === "undoing") await recoverApply(repository, request.journalDir, current);
+    else await writeJournal(request.journalDir, current);
   }
 }

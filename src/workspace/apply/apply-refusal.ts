@@ -6,6 +6,8 @@ export interface ApplyRefusal {
     | "dirty"
     /** Files git does not track lie where the change would write. */
     | "untracked"
+    /** HEAD has all of it. */
+    | "already-there"
     /** HEAD is an unborn branch. */
     | "unborn"
     /** The change holds what no checkout may hold. */
@@ -42,6 +44,10 @@ const MESSAGES: Readonly<Record<ApplyRefusal["reason"], { message: string; hint:
   untracked: {
     message: "files that git does not track would be overwritten",
     hint: "Move them away first, or apply to a branch with --branch.",
+  },
+  "already-there": {
+    message: "your HEAD has all of it already",
+    hint: "There is nothing to apply.",
   },
   unborn: { message: "the repository has no commit yet", hint: "Make a first commit." },
   unsafe: {

@@ -1,6 +1,7 @@
-import { gitBytes } from "../git.ts";
+import { gitText } from "../git.ts";
 import { diffTrees } from "../import/file-changes.ts";
-import { isGitLike, pathKey, splitPath, symlinkObjection } from "../path-bytes.ts";
+import { gitRunner, readBlobs } from "../list-tree.ts";
+import { isGitLike, isGitmodulesLike, pathKey, splitPath, symlinkObjection } from "../path-bytes.ts";
 
 /** One version of a file: as git has it in a tree. */
 export interface FileVersion {
@@ -32,17 +33,41 @@ export async function listSwitches(gitDir: string, before: string, after: string
  * would hurt: submodules, names that git could take for its own, links that lead outside.
  */
 export async function findUnsafe(gitDir: string, switches: readonly FileSwitch[]): Promise<string[]> {
-  const unsafe: string[] = [];
-  for (const { path, before, after } of switches) {
-    const bytes = Buffer.from(path, "latin1");
-    const modes = [before?.mode, after?.mode];
-    if (modes.includes("160000") || splitPath(bytes).some(isGitLike)) unsafe.push(path);
-    else if (after?.mode === "120000") {
-      const target = await gitBytes(gitDir, ["cat-file", "blob", after.oid]);
-      if (symlinkObjection(bytes, target) !== null) unsafe.push(path);
-    }
+  const links = switches.flatMap(({ path, after }) =>
+    after?.mode === "120000" ? [{ path, oid: after.oid }] : [],
+  );
+  const targets = await readBlobs(
+    gitRunner(gitDir),
+    links.map(({ oid }) => oid),
+  );
+  const targetOf = new Map(links.map(({ path }, index) => [path, targets[index] ?? null]));
+  return switches.filter((item) => isUnsafe(item, targetOf.get(item.path))).map(({ path }) => path);
+}
+
+/** The same for a chain of commits: each of them can be checked out by itself. */
+export async function findUnsafeInChain(
+  gitDir: string,
+  range: { readonly parent: string; readonly commit: string },
+): Promise<string[]> {
+  const list = await gitText(gitDir, ["rev-list", "--reverse", `${range.parent}..${range.commit}`]);
+  const unsafe = new Set<string>();
+  let before = range.parent;
+  for (const commit of list.split("\n").filter((line) => line !== "")) {
+    for (const path of await findUnsafe(gitDir, await listSwitches(gitDir, before, commit))) unsafe.add(path);
+    before = commit;
   }
-  return unsafe;
+  return [...unsafe];
+}
+
+const FILE_MODES: readonly string[] = ["100644", "100755", "120000"];
+
+function isUnsafe({ path, before, after }: FileSwitch, target: Buffer | null | undefined): boolean {
+  const bytes = Buffer.from(path, "latin1");
+  const parts = splitPath(bytes);
+  if (before?.mode === "160000" || (after !== null && !FILE_MODES.includes(after.mode))) return true;
+  if (parts.some((part) => isGitLike(part) || ["", ".", ".."].includes(pathKey(part)))) return true;
+  if (target === undefined) return false;
+  return target === null || parts.some(isGitmodulesLike) || symlinkObjection(bytes, target) !== null;
 }
 
 function version(mode: string, oid: string): FileVersion | null {

@@ -12,9 +12,9 @@ export interface IndexLock {
 /** Takes the lock, marked as the apply's own; null where another git has it. */
 export async function lockIndex(repository: UserRepository, id: string): Promise<IndexLock | null> {
   const lock = `${repository.indexPath}.lock`;
-  // noclobber opens with O_EXCL, which is how git takes it.
-  const script = 'set -C; printf "%s\\n" "$1" > "$0"';
-  const taken = await repository.run("sh", ["-c", script, lock, mark(id)]);
+  // A link appears with its content at once: no kill leaves a lock that does not say whose it is.
+  const script = 'printf "%s\\n" "$1" > "$0.$2" && ln "$0.$2" "$0"; code=$?; rm -f -- "$0.$2"; exit "$code"';
+  const taken = await repository.run("sh", ["-c", script, lock, mark(id), id]);
   if (taken.exitCode !== 0) return null;
   const release = () => releaseIndexLock(repository, id);
   return {

@@ -11,11 +11,21 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { FileSwitch } from "./file-switch.ts";
+import type { FileSwitch, Side } from "./file-switch.ts";
 
 const versionSchema = z.object({ mode: z.string(), oid: z.string() }).nullable();
+const fileSchema = z.object({
+  /** latin1. */
+  path: z.string(),
+  before: versionSchema,
+  after: versionSchema,
+  /** The one filter of the person's that may run on it (attribute-filters.ts). */
+  filter: z.string().nullable(),
+  /** What the file looks like on disk on either side; more than one where it was written again (fingerprint.ts). */
+  looks: z.object({ before: z.array(z.string()), after: z.array(z.string()) }),
+});
 const journalSchema = z.object({
-  version: z.literal(1),
+  version: z.literal(2),
   id: z.string().regex(/^[0-9a-f]{16}$/),
   state: z.enum(["preparing", "switching", "done", "undoing", "undone"]),
   repository: z.string(),
@@ -23,10 +33,26 @@ const journalSchema = z.object({
   /** The process at work: its id, and when it started, so that another of the same id is told apart. */
   process: z.object({ pid: z.number(), startedAt: z.string() }),
   stagingDir: z.string(),
-  files: z.array(z.object({ path: z.string(), before: versionSchema, after: versionSchema })),
+  files: z.array(fileSchema),
 });
 
-export type Journal = z.infer<typeof journalSchema> & { readonly files: readonly FileSwitch[] };
+export type JournalFile = FileSwitch & Readonly<z.infer<typeof fileSchema>>;
+export type Journal = Readonly<Omit<z.infer<typeof journalSchema>, "files">> & {
+  readonly files: readonly JournalFile[];
+};
+
+/** The files with what they look like on one side added. */
+export function withLooks(
+  files: readonly JournalFile[],
+  side: Side,
+  prints: ReadonlyMap<string, string>,
+): JournalFile[] {
+  return files.map((file) => {
+    const print = prints.get(file.path);
+    if (print === undefined || file.looks[side].includes(print)) return file;
+    return { ...file, looks: { ...file.looks, [side]: [...file.looks[side], print] } };
+  });
+}
 
 /** Names a new apply. */
 export function newApplyId(): string {
@@ -47,11 +73,11 @@ export async function writeJournal(directory: string, journal: Journal): Promise
   await rename(`${path}.new`, path);
 }
 
-/** Reads a journal, or null where there is none of that id. */
+/** Reads a journal, or null where there is none of that id, or one of another version of bulkhead. */
 export async function readJournal(directory: string, id: string): Promise<Journal | null> {
   if (!/^[0-9a-f]{16}$/.test(id)) return null;
   const text = await readFile(join(directory, `${id}.json`), "utf8").catch(() => null);
-  return text === null ? null : journalSchema.parse(JSON.parse(text));
+  return text === null ? null : (journalSchema.safeParse(JSON.parse(text)).data ?? null);
 }
 
 /** Journals of a repository that were interrupted, or are at work. */

@@ -1,5 +1,4 @@
 /** Compares touched paths of the user's work tree and index with the versions an apply knows. The cost follows the touched paths. */
-import { unlink } from "node:fs/promises";
 import { pathOfKey } from "../path-bytes.ts";
 import { type Beneath, openBeneath } from "./beneath.ts";
 import {
@@ -10,6 +9,8 @@ import {
   isSameVersion,
   type Side,
 } from "./file-switch.ts";
+import { fingerprint } from "./fingerprint.ts";
+import type { JournalFile } from "./journal.ts";
 import type { UserRepository } from "./user-repository.ts";
 
 /** How the work tree differs from one side, in latin1 paths. */
@@ -18,6 +19,25 @@ export interface Differences {
   readonly changed: Set<string>;
   /** Things in the way where nothing is to be. */
   readonly extra: Set<string>;
+}
+
+/** Compares files with how an apply left or found them, byte by byte. */
+export async function compareLooks(
+  repository: UserRepository,
+  files: readonly JournalFile[],
+  side: Side,
+): Promise<Differences> {
+  const tree = await openBeneath(repository.top, repository.owner);
+  try {
+    const changed = new Set<string>();
+    for (const file of files.filter((item) => item[side] !== null)) {
+      const print = await fingerprint(tree, file.path);
+      if (print === null || !file.looks[side].includes(print)) changed.add(file.path);
+    }
+    return { changed, extra: await findExtra(tree, files, side) };
+  } finally {
+    await tree.close();
+  }
 }
 
 /**
@@ -125,9 +145,4 @@ export async function findStaged(
     if (!sides.some((side) => isSameVersion(entry, item[side]))) staged.add(path);
   }
   return staged;
-}
-
-/** Removes a file that may be gone already. */
-export async function removeIfThere(path: string): Promise<void> {
-  await unlink(path).catch(() => undefined); // Gone is what was wanted.
 }

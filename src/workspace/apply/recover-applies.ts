@@ -2,8 +2,8 @@ import { err, ok, type Result } from "../../util/result.ts";
 import { formatPath, pathOfKey } from "../path-bytes.ts";
 import type { ApplyRefusal } from "./apply-refusal.ts";
 import { lockIndex, releaseIndexLock } from "./index-lock.ts";
-import { findUnfinished, isAtWork, type Journal, writeJournal } from "./journal.ts";
-import { compareFiles, findStaged } from "./look-at-files.ts";
+import { findUnfinished, isAtWork, type Journal, withLooks, writeJournal } from "./journal.ts";
+import { compareLooks, findStaged } from "./look-at-files.ts";
 import { removeStaging, switchFiles } from "./switch-files.ts";
 import type { UserRepository } from "./user-repository.ts";
 
@@ -38,9 +38,8 @@ export async function recoverApply(
   const [from, to] =
     journal.state === "switching" ? (["before", "after"] as const) : (["after", "before"] as const);
   const isArrived = { before: "undone", after: "done" } as const;
-  const scratch = `${journal.stagingDir}.index`;
-  const fromFrom = await compareFiles(repository, journal.files, from, scratch);
-  const fromTo = await compareFiles(repository, journal.files, to, scratch);
+  const fromFrom = await compareLooks(repository, journal.files, from);
+  const fromTo = await compareLooks(repository, journal.files, to);
   const differsFrom = new Set([...fromFrom.changed, ...fromFrom.extra]);
   const differsTo = new Set([...fromTo.changed, ...fromTo.extra]);
   // All arrived and the index with them: only the note of it was missing.
@@ -66,7 +65,8 @@ export async function recoverApply(
       side: from,
       stagingDir: journal.stagingDir,
       lock,
-      beforeFirstMove: () => Promise.resolve(),
+      beforeFirstMove: (looks) =>
+        writeJournal(journalDir, { ...journal, files: withLooks(journal.files, from, looks) }),
     });
   } finally {
     await lock.release();

@@ -1,28 +1,34 @@
 /**
  * Brings touched files of the user's work tree, and their index entries, to one side of an apply.
  *
- * Theory of operation: git writes all new content into a staging directory first (`checkout-index --prefix`: its filters, line ends
- * and modes apply, the work tree is not touched). Only then are files moved into place, each by one rename, so that a process killed
+ * Theory of operation: git writes all new content into a staging directory first (`checkout-index --prefix`: line ends and modes
+ * apply, the work tree is not touched). It reads attributes from the new index and not from the work tree, whose own may be of the
+ * other side; each path goes through no filter but the one that was looked up for it beforehand. Only then are files moved into place, each by one rename, so that a process killed
  * at any point leaves every file whole, and the journal says which side each belongs to. The index comes last, also by a rename.
  */
 import { join } from "node:path";
 import { RunnerError } from "../../model/runner-error.ts";
 import { pathOfKey } from "../path-bytes.ts";
+import { byFilter, nulEnded } from "./attribute-filters.ts";
 import { type Beneath, openBeneath } from "./beneath.ts";
-import { type FileSwitch, indexInfo, type Side } from "./file-switch.ts";
+import { indexInfo, type Side } from "./file-switch.ts";
+import { fingerprints } from "./fingerprint.ts";
 import type { IndexLock } from "./index-lock.ts";
+import type { JournalFile } from "./journal.ts";
 import type { UserRepository } from "./user-repository.ts";
+
+const MAX_NAMED_PATHS = 500;
 
 export interface SwitchRequest {
   /** Files to be moved. */
-  readonly files: readonly FileSwitch[];
+  readonly files: readonly JournalFile[];
   /** Index entries to be set; all touched paths, also those whose file is right already. */
-  readonly entries: readonly FileSwitch[];
+  readonly entries: readonly JournalFile[];
   readonly side: Side;
   readonly stagingDir: string;
   readonly lock: IndexLock;
-  /** Told once all is staged, before the first file is touched; it MUST have reached the disk when it returns. */
-  readonly beforeFirstMove: () => Promise<void>;
+  /** Told what the files look like once all is staged, before the first is touched; it MUST have reached the disk when it returns. */
+  readonly beforeFirstMove: (looks: ReadonlyMap<string, string>) => Promise<void>;
   /** Told after each file. */
   readonly onMoved?: (path: string) => void;
 }
@@ -37,10 +43,10 @@ export async function switchFiles(repository: UserRepository, request: SwitchReq
       `the staging directory could not be made: ${made.stderr.trim()}`,
     );
   const newIndex = join(stagingDir, "index");
-  const content = join(stagingDir, "tree");
-  await stageContent(repository, files, side, content, join(stagingDir, "content.index"));
+  const puts = files.filter((item) => item[side] !== null);
   await prepareIndex(repository, request, newIndex);
-  await request.beforeFirstMove();
+  const content = await stageContent(repository, puts, { stagingDir, newIndex });
+  await request.beforeFirstMove(await looksOf(repository, content, puts));
   const tree = await openBeneath(repository.top, repository.owner);
   try {
     // Removals first: a file that becomes a directory makes room for it, and the other way round.
@@ -48,26 +54,50 @@ export async function switchFiles(repository: UserRepository, request: SwitchReq
       await tree.remove(pathOfKey(path));
       request.onMoved?.(path);
     }
-    const puts = files.filter((item) => item[side] !== null);
     if (puts.length > 0) await movePuts(tree, repository, puts, content, request.onMoved);
   } finally {
     await tree.close();
   }
-  // Fills in the time stamps of the files that are in place now; the exit code only says that others differ, too.
-  await repository.git(["update-index", "-q", "--refresh"], { indexFile: newIndex });
+  await refreshEntries(repository, puts, newIndex);
   await request.lock.commit(newIndex);
   await removeStaging(repository, stagingDir);
 }
 
-/** Removes what an apply had put aside. */
+/** Removes what an apply had put aside, and the scratch index beside it. */
 export async function removeStaging(repository: UserRepository, stagingDir: string): Promise<void> {
-  await repository.run("rm", ["-rf", "--one-file-system", "--", stagingDir]);
+  const index = scratchIndex(stagingDir);
+  await repository.run("rm", ["-rf", "--one-file-system", "--", stagingDir, index, `${index}.lock`]);
+}
+
+/** Index for comparing, of one apply. */
+export function scratchIndex(stagingDir: string): string {
+  return `${stagingDir}.index`;
+}
+
+/**
+ * Fills in the time stamps of the files that are in place now. They are named one by one, which costs paths times entries; beyond some
+ * number git looks at the whole work tree faster. The exit codes only say that something differs.
+ */
+async function refreshEntries(
+  repository: UserRepository,
+  puts: readonly JournalFile[],
+  indexFile: string,
+): Promise<void> {
+  if (puts.length > MAX_NAMED_PATHS) {
+    await repository.git(["update-index", "-q", "--refresh"], { indexFile, filter: null });
+    return;
+  }
+  for (const [filter, some] of byFilter(puts)) {
+    const input = nulEnded(some.map(({ path }) => path));
+    const args = ["add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul"];
+    await repository.git(args, { indexFile, filter, input });
+  }
 }
 
 async function movePuts(
   tree: Beneath,
   repository: UserRepository,
-  puts: readonly FileSwitch[],
+  puts: readonly JournalFile[],
   content: string,
   onMoved: SwitchRequest["onMoved"],
 ): Promise<void> {
@@ -82,21 +112,36 @@ async function movePuts(
   }
 }
 
+/** Lets git write the files; returns the directory they are in. */
 async function stageContent(
   repository: UserRepository,
-  files: readonly FileSwitch[],
-  side: Side,
-  directory: string,
-  scratchIndex: string,
-): Promise<void> {
-  const puts = files.filter((item) => item[side] !== null);
-  if (puts.length === 0) return;
-  const options = { indexFile: scratchIndex };
-  await repository.gitBytes(["update-index", "-z", "--index-info"], {
-    ...options,
-    input: indexInfo(puts, side),
-  });
-  await repository.gitBytes(["checkout-index", "--all", "--quiet", `--prefix=${directory}/`], options);
+  puts: readonly JournalFile[],
+  staging: { readonly stagingDir: string; readonly newIndex: string },
+): Promise<string> {
+  const [content, workTree] = [join(staging.stagingDir, "tree"), join(staging.stagingDir, "empty")];
+  await repository.run("mkdir", ["--", content, workTree]);
+  const args = ["checkout-index", "--quiet", "-z", "--stdin", `--prefix=${content}/`];
+  for (const [filter, some] of byFilter(puts)) {
+    const input = nulEnded(some.map(({ path }) => path));
+    await repository.gitBytes(args, { indexFile: staging.newIndex, workTree, filter, input });
+  }
+  return content;
+}
+
+async function looksOf(
+  repository: UserRepository,
+  content: string,
+  puts: readonly JournalFile[],
+): Promise<ReadonlyMap<string, string>> {
+  const staged = await openBeneath(content, repository.owner);
+  try {
+    return await fingerprints(
+      staged,
+      puts.map(({ path }) => path),
+    );
+  } finally {
+    await staged.close();
+  }
 }
 
 async function prepareIndex(
@@ -109,5 +154,10 @@ async function prepareIndex(
   if (copied.exitCode !== 0)
     throw new RunnerError("workspace-failed", `the index could not be copied: ${copied.stderr.trim()}`);
   const input = indexInfo(request.entries, request.side);
-  await repository.gitBytes(["update-index", "-z", "--index-info"], { indexFile: newIndex, input });
+  // Writing an index makes git look again at files that are as young as it: a conversion, too.
+  await repository.gitBytes(["update-index", "-z", "--index-info"], {
+    indexFile: newIndex,
+    filter: null,
+    input,
+  });
 }

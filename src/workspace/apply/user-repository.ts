@@ -2,8 +2,8 @@
  * The user's repository, as the one place where bulkhead writes: opened for an apply or an undo that a person asked for.
  *
  * Everything here runs as the owner of the work tree, also where bulkhead runs as root, so that files come out as theirs (row P5) and
- * nothing is reached that they could not reach themselves. Their own git config counts (filters, line ends), as in their own
- * checkout; hooks and fsmonitor do not, and no GIT_ variable of the calling shell does.
+ * nothing is reached that they could not reach themselves. Their own git config counts (line ends, and filters as far as a call lets
+ * them), as in their own checkout; hooks and fsmonitor do not, and no GIT_ variable of the calling shell does.
  *
  * LIMITATION: a `.gitattributes` in the patch can name a filter that the person has configured, which then gets the patch's files as
  * input, as after any checkout or pull of such a file. It cannot define a filter: no configuration comes from a patch.
@@ -28,6 +28,8 @@ export interface UserRepository {
   /** Whom new files and directories belong to; null where that is this process. */
   readonly owner: Owner | null;
   readonly objectFormat: "sha1" | "sha256";
+  /** Names of the filter drivers that the person's config gives a program. */
+  readonly filters: readonly string[];
   git(args: readonly string[], options?: UserGitOptions): Promise<UserOutput>;
   /** As `git`, but any exit code besides 0 throws. */
   gitBytes(args: readonly string[], options?: UserGitOptions): Promise<Buffer>;
@@ -37,6 +39,13 @@ export interface UserRepository {
 export interface UserGitOptions {
   readonly input?: Buffer | NodeJS.ReadableStream;
   readonly indexFile?: string;
+  /**
+   * The one filter driver that may run; null for none at all, all of them where absent. Which attribute names a driver is also up to the
+   * `.gitattributes` of a patch, so every call that converts content of a patch MUST set this (attribute-filters.ts).
+   */
+  readonly filter?: string | null;
+  /** Another work tree than the person's. */
+  readonly workTree?: string;
 }
 
 export interface UserOutput {
@@ -62,11 +71,18 @@ export async function openUserRepository(path: string): Promise<UserRepository> 
   const { top, objectFormat } = await locateRepository(path);
   const owner = await chooseOwner(top);
   const env = await environment(owner);
+  const filters: string[] = [];
 
   function run(command: string, args: readonly string[], options: UserGitOptions = {}): Promise<UserOutput> {
     const child = spawn(command, args, {
       cwd: top,
-      env: options.indexFile === undefined ? env : { ...env, GIT_INDEX_FILE: options.indexFile },
+      env: {
+        ...env,
+        ...(options.indexFile === undefined ? {} : { GIT_INDEX_FILE: options.indexFile }),
+        ...(options.filter === undefined
+          ? {}
+          : switchedOff(filters.filter((name) => name !== options.filter))),
+      },
       stdio: ["pipe", "pipe", "pipe"],
       ...(owner ?? {}),
     });
@@ -89,7 +105,8 @@ export async function openUserRepository(path: string): Promise<UserRepository> 
   }
 
   function git(args: readonly string[], options?: UserGitOptions): Promise<UserOutput> {
-    return run("git", [...CONFIG, "--literal-pathspecs", "-C", top, ...args], options);
+    const where = options?.workTree === undefined ? [] : [`--work-tree=${options.workTree}`];
+    return run("git", [...CONFIG, "--literal-pathspecs", "-C", top, ...where, ...args], options);
   }
 
   async function gitBytes(args: readonly string[], options?: UserGitOptions): Promise<Buffer> {
@@ -112,7 +129,31 @@ export async function openUserRepository(path: string): Promise<UserRepository> 
   }
 
   const [gitDir, indexPath] = await Promise.all([gitPath(["--git-dir"]), gitPath(["--git-path", "index"])]);
-  return { top, gitDir, indexPath, owner, objectFormat, git, gitBytes, run };
+  filters.push(...filterNames(await gitBytes(["config", "--list", "-z"])));
+  return { top, gitDir, indexPath, owner, objectFormat, filters, git, gitBytes, run };
+}
+
+function filterNames(config: Buffer): Set<string> {
+  const names = new Set<string>();
+  for (const entry of config.toString("utf8").split("\0")) {
+    const name = /^filter\.([^\n]+)\.(?:clean|smudge|process)\n/.exec(entry)?.[1];
+    if (name !== undefined) names.add(name);
+  }
+  return names;
+}
+
+/** Config by environment: unlike `-c`, it takes any name a driver may have. */
+function switchedOff(filters: readonly string[]): Record<string, string> {
+  const entries = filters.flatMap((name) => [
+    ...["clean", "smudge", "process"].map((key) => [`filter.${name}.${key}`, ""]),
+    [`filter.${name}.required`, "false"],
+  ]);
+  const environment: Record<string, string> = { GIT_CONFIG_COUNT: String(entries.length) };
+  for (const [index, [key = "", value = ""]] of entries.entries()) {
+    environment[`GIT_CONFIG_KEY_${index}`] = key;
+    environment[`GIT_CONFIG_VALUE_${index}`] = value;
+  }
+  return environment;
 }
 
 /** HEAD's commit and tree, or null on an unborn branch. */
