@@ -1,7 +1,9 @@
 /** Builds a supervisor and serves it until nothing is left to do. */
+import { writeSync } from "node:fs";
 import { pino } from "pino";
 import { openDoor } from "../door/unix-door.ts";
 import type { Executor } from "../executor/executor.ts";
+import { redactText } from "../observe/redact.ts";
 import { openEventStore } from "../store/sqlite/sqlite-event-store.ts";
 import { createBusPort } from "../supervisor/bus-port.ts";
 import { takeSupervisorLock } from "../supervisor/lock.ts";
@@ -14,11 +16,17 @@ import { packageVersion } from "./version.ts";
 
 /** Long enough for the next command of a script to find the supervisor still there. */
 const IDLE_MS = 1_500;
+const NO_SECRETS: readonly string[] = [];
 
 /** Runs the supervisor of the context's state directory; returns at once where another one lives. */
 export async function superviseState(context: CliContext): Promise<void> {
   const { stateDir, cacheDir } = context;
-  const logger = pino({ base: { pid: process.pid } }, pino.destination({ fd: 2, sync: true }));
+  const reach: { supervisor: Supervisor | null } = { supervisor: null };
+  // A line may quote what a container said, or a message of the engine that does.
+  const write = (line: string): void => {
+    writeSync(2, redactText(reach.supervisor?.secrets() ?? NO_SECRETS, line));
+  };
+  const logger = pino({ base: { pid: process.pid } }, { write });
   const lock = takeSupervisorLock(stateDir);
   if (!lock) {
     logger.info({ stateDir }, "another supervisor lives; leaving");
@@ -29,7 +37,6 @@ export async function superviseState(context: CliContext): Promise<void> {
   const version = packageVersion();
   const store = openEventStore(databasePath(stateDir), { nowMs: clock.nowMs });
   const executors = new Map<string, Promise<Executor>>();
-  const reach: { supervisor: Supervisor | null } = { supervisor: null };
   const busPort = createBusPort({ stateDir, store, run: (runId) => reach.supervisor?.run(runId) ?? null });
   const executorFor = (endpoint: string): Promise<Executor> => {
     const known = executors.get(endpoint);

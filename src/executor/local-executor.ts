@@ -13,12 +13,14 @@ import type { OpenDoor } from "../door/door.ts";
 import type { AttemptPhase, Failure } from "../model/failure.ts";
 import type { AttemptKey } from "../model/ids.ts";
 import { formatAttempt } from "../model/ids.ts";
+import type { Patch } from "../model/patch.ts";
 import { DEFAULT_RESULT_LIMITS, type RunSettings } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import type { Engine, EngineInfo, RunningSandbox, SandboxExit } from "../sandbox/sandbox.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import { attemptDir, outputLogPath } from "../util/state-layout.ts";
+import { findPatchSecrets } from "../workspace/scan-secrets.ts";
 import type { ObjectStore, Workspace, WorkspaceDriver } from "../workspace/workspace.ts";
 import { type AttemptFiles, makePrivateDir, writeAttemptFiles } from "./attempt-files.ts";
 import type { AttemptHandle, AttemptListener, AttemptRequest, AttemptResult, Executor } from "./executor.ts";
@@ -261,11 +263,22 @@ async function collect(
     await remove();
     const patch = await workspace.readPatch(DEFAULT_RESULT_LIMITS);
     if (!patch.ok) return { outcome: { status: "failed", failure: patch.error }, ...rest };
-    return { outcome: { status: "submitted", patch: patch.value }, ...rest };
+    return {
+      outcome: { status: "submitted", patch: await flagSecrets(deps, request, patch.value) },
+      ...rest,
+    };
   } catch (error) {
     deps.logger.error({ attempt: formatAttempt(request.key), error: String(error) }, "collecting failed");
     return { outcome: { status: "failed", failure: toFailure(error, "collect") }, ...rest };
   }
+}
+
+/** The patch, with what in it looks like a secret. It is flagged, never changed: dependents start from what the agent wrote. */
+async function flagSecrets(deps: LocalExecutorDeps, request: AttemptRequest, patch: Patch): Promise<Patch> {
+  if (patch.empty) return patch;
+  const { gitDir } = await deps.repositories.store(request.settings.repository);
+  const secrets = await findPatchSecrets(gitDir, patch, request.secrets);
+  return secrets.length === 0 ? patch : { ...patch, secrets };
 }
 
 async function openAttemptDoor(

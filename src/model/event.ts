@@ -140,6 +140,8 @@ export type Progress =
       readonly name: string;
       readonly bytes: number;
       readonly sha256: string;
+      /** Rules whose secrets were taken out before it was stored; size and hash are of what is stored. */
+      readonly redacted?: readonly string[];
     }
   | {
       readonly type: "bus-called";

@@ -29,4 +29,15 @@ export interface Patch {
   readonly ignored: { readonly files: number; readonly bytes: number };
   /** True where nothing changed: a valid result, it releases dependents. */
   readonly empty: boolean;
+  /** Secrets that the patch brings in, as far as they were recognised. Absent where there are none. */
+  readonly secrets?: readonly PatchSecret[];
+}
+
+/** Where a patch brings in what looks like a secret. Never says what it is. */
+export interface PatchSecret {
+  readonly path: string;
+  /** The rule it fell under, such as `github-token`; `not-scanned` where a file was too large to look through. */
+  readonly rule: string;
+  /** Line of the new file, from 1; null where it is the path itself, or nothing was looked at. */
+  readonly line: number | null;
 }

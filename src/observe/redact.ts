@@ -5,12 +5,7 @@
  * bytes pass unchanged, as soon as they are certain (src/policy/secret-finder.ts says when). The public beginning of a token
  * (`ghp_`) stays.
  */
-import {
-  type Certain,
-  compileSecrets,
-  createSecretFinder,
-  type SecretPatterns,
-} from "../policy/secret-finder.ts";
+import { type Certain, compileSecrets, createSecretFinder } from "../policy/secret-finder.ts";
 import { CONFIGURED_RULE } from "../policy/secret-shapes.ts";
 
 export const REDACTION_MARK = "[redacted]";
@@ -34,7 +29,7 @@ export interface Redacted {
 
 /** Opens a redactor. Redactors for the same secrets share one compiled automaton. */
 export function createRedactor(secrets: readonly string[], onFound?: (rule: string) => void): Redactor {
-  const patterns = compile(secrets);
+  const patterns = compileSecrets(secrets);
   const finder = createSecretFinder(patterns, (span) => onFound?.(span.rule));
   /** Up to here everything stands behind a mark that was given out. */
   let markedUntil = -1;
@@ -73,11 +68,23 @@ export function redactBytes(secrets: readonly string[], content: Buffer): Redact
   return { content: rules.size === 0 ? content : Buffer.concat(parts), rules: [...rules] };
 }
 
-/** Redacts a text. */
+/** Redacts a text. Where much of it comes, give the same list of secrets again: it is compiled once. */
 export function redactText(secrets: readonly string[], text: string): string {
-  const bytes = Buffer.from(text, "utf8");
-  const { content, rules } = redactBytes(secrets, bytes);
+  const { content, rules } = redactBytes(secrets, Buffer.from(text, "utf8"));
   return rules.length === 0 ? text : content.toString("utf8");
+}
+
+/** Redacts every text in a plain JSON value; keys stay. What holds no secret comes back as it is, and costs one look. */
+export function redactValue<T>(secrets: readonly string[], value: T): T {
+  const whole = Buffer.from(JSON.stringify(value), "utf8");
+  return redactBytes(secrets, whole).rules.length === 0 ? value : (redactDeep(secrets, value) as T);
+}
+
+function redactDeep(secrets: readonly string[], value: unknown): unknown {
+  if (typeof value === "string") return redactText(secrets, value);
+  if (Array.isArray(value)) return value.map((item) => redactDeep(secrets, item));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redactDeep(secrets, item)]));
 }
 
 const marks = new Map<string, Buffer>([[CONFIGURED_RULE, Buffer.from(REDACTION_MARK)]]);
@@ -90,18 +97,4 @@ function markOf(rule: string): Buffer {
 
 function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
-/** The last compilation: attempts of one run have the same secrets, and a table can take megabytes. */
-let latest: { readonly secrets: readonly string[]; readonly patterns: SecretPatterns } | null = null;
-
-function compile(secrets: readonly string[]): SecretPatterns {
-  const same =
-    latest !== null &&
-    latest.secrets.length === secrets.length &&
-    latest.secrets.every((secret, i) => secret === secrets[i]);
-  if (latest !== null && same) return latest.patterns;
-  const patterns = compileSecrets(secrets);
-  latest = { secrets: [...secrets], patterns };
-  return patterns;
 }

@@ -13,7 +13,9 @@ export interface RunViewJson {
   /** `waiting` before the first event, else `running` until the run is finished. */
   readonly state: "waiting" | "running" | "succeeded" | "failed" | "cancelled";
   readonly repository: string | null;
+  /** What attempts start from; differs from HEAD where uncommitted changes were included. */
   readonly base_commit: string | null;
+  readonly head_commit: string | null;
   readonly base_ref: string | null;
   readonly slots: number | null;
   readonly started_ms: number | null;
@@ -62,6 +64,12 @@ export interface TaskViewJson {
     readonly binaries: number;
     readonly ignored_files: number;
     readonly ignored_bytes: number;
+    /** What looks like secrets in it, by place; `apply` refuses such a patch unless told otherwise. */
+    readonly secrets: ReadonlyArray<{
+      readonly path: string;
+      readonly rule: string;
+      readonly line: number | null;
+    }>;
   } | null;
   readonly caps: ReadonlyArray<{
     readonly cap: string;
@@ -97,6 +105,7 @@ export function toJson(view: RunView): RunViewJson {
     state: view.outcome?.status ?? (view.startedMs === null ? "waiting" : "running"),
     repository: view.settings?.repository ?? null,
     base_commit: view.settings?.baseCommit ?? null,
+    head_commit: view.settings?.headCommit ?? view.settings?.baseCommit ?? null,
     base_ref: view.settings?.baseRef ?? null,
     slots: view.slots,
     started_ms: view.startedMs,
@@ -147,6 +156,7 @@ function taskToJson(task: TaskView): TaskViewJson {
             ...patchSummary,
             ignored_files: patch.ignored.files,
             ignored_bytes: patch.ignored.bytes,
+            secrets: patch.secrets ?? [],
           },
     caps: task.caps.map((cap) => ({
       cap: cap.cap,

@@ -45,8 +45,22 @@ export interface SecretFinder {
   end(): Certain;
 }
 
-/** Compiles configured secrets together with the shapes. Those that are too short to look for are told in `warnings`. */
+/** Compiled lists, as long as the list itself is kept: everything of a run has the same one, and a table takes time and memory. */
+const compiled = new WeakMap<readonly string[], SecretPatterns>();
+
+/**
+ * Compiles configured secrets together with the shapes, once a list: it MUST NOT change afterwards. Secrets that are too short to
+ * look for are told in `warnings`.
+ */
 export function compileSecrets(secrets: readonly string[]): SecretPatterns {
+  const known = compiled.get(secrets);
+  if (known !== undefined) return known;
+  const patterns = compile(secrets);
+  compiled.set(secrets, patterns);
+  return patterns;
+}
+
+function compile(secrets: readonly string[]): SecretPatterns {
   const usable = secrets.filter((secret) => secret.trim().length >= MIN_SECRET_CHARS);
   const short = secrets.length - usable.length;
   return {

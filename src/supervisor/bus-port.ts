@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { BusPort } from "../bus/bus.ts";
 import type { RunEvent } from "../model/event.ts";
 import type { AttemptKey } from "../model/ids.ts";
+import { redactBytes, redactText, redactValue } from "../observe/redact.ts";
 import type { EventStore } from "../store/store.ts";
 import { artifactsDir } from "../util/state-layout.ts";
 import type { RunController } from "./run-controller.ts";
@@ -15,9 +16,13 @@ export interface BusPortDeps {
   run(runId: string): RunController | null;
 }
 
+const NO_SECRETS: readonly string[] = [];
+
 /** What the bus may do, for all attempts of this supervisor: every answer is about the caller's own run. The executor adds `context`. */
 export function createBusPort(deps: BusPortDeps): Omit<BusPort, "context"> {
-  const note = (caller: AttemptKey, event: RunEvent): void => deps.store.appendSoon(caller.runId, event);
+  const secretsOf = (caller: AttemptKey): readonly string[] => deps.run(caller.runId)?.secrets ?? NO_SECRETS;
+  const note = (caller: AttemptKey, event: RunEvent): void =>
+    deps.store.appendSoon(caller.runId, redactValue(secretsOf(caller), event));
   const at = (caller: AttemptKey): { taskId: AttemptKey["taskId"]; attempt: number } => ({
     taskId: caller.taskId,
     attempt: caller.attempt,
@@ -61,16 +66,33 @@ export function createBusPort(deps: BusPortDeps): Omit<BusPort, "context"> {
       return { ok: true, ...file, commit };
     },
     async putArtifact(caller, artifact) {
+      const secrets = secretsOf(caller);
+      if (redactText(secrets, artifact.name) !== artifact.name) {
+        return { ok: false, kind: "bad-name", message: "the artifact's name holds a secret: use another" };
+      }
+      const { content, rules } = redactBytes(secrets, artifact.content);
       const dir = artifactsDir(deps.stateDir, caller);
       await mkdir(dir, { recursive: true, mode: 0o700 });
       const target = join(dir, artifact.name);
       // Written beside the folder, under a name of our own: no artifact can be called so, and two of one name do not meet.
       const part = `${dir}.${randomBytes(6).toString("hex")}`;
-      await writeFile(part, artifact.content, { mode: 0o600 });
+      await writeFile(part, content, { mode: 0o600 });
       await rename(part, target);
-      const sha256 = createHash("sha256").update(artifact.content).digest("hex");
-      const bytes = artifact.content.length;
-      note(caller, { type: "artifact-stored", ...at(caller), name: artifact.name, bytes, sha256 });
+      const sha256 = createHash("sha256").update(content).digest("hex");
+      const bytes = content.length;
+      const redacted = rules.length === 0 ? {} : { redacted: rules };
+      note(caller, {
+        type: "artifact-stored",
+        ...at(caller),
+        name: artifact.name,
+        bytes,
+        sha256,
+        ...redacted,
+      });
+      if (rules.length > 0) {
+        const message = `secrets were taken out of artifact ${artifact.name}: ${rules.join(", ")}`;
+        note(caller, { type: "warning-raised", taskId: caller.taskId, message });
+      }
       return { sha256, bytes };
     },
     record(caller, call) {

@@ -9,6 +9,7 @@ import type { Failure } from "../model/failure.ts";
 import type { AttemptKey, TaskId } from "../model/ids.ts";
 import type { RunSettings } from "../model/run.ts";
 import type { TaskSpec } from "../model/task.ts";
+import { redactValue } from "../observe/redact.ts";
 import type { EventStore } from "../store/store.ts";
 import { decide, nextWakeMs } from "../tasks/decide.ts";
 import { createRunState } from "../tasks/run-state.ts";
@@ -60,6 +61,8 @@ export interface RunController {
   cancel(taskId: TaskId | null, by: string): void;
   samples(): Promise<readonly TaskSample[]>;
   onOutput(listener: (piece: OutputPiece) => void): () => void;
+  /** Values to keep out of everything that is logged or shown. */
+  readonly secrets: readonly string[];
 }
 
 /** Starts a run: logs it, decides, performs. Call once. */
@@ -77,8 +80,10 @@ export function startRun(deps: RunControllerDeps, submission: RunSubmission): Ru
   const state = createRunState();
   let timer: NodeJS.Timeout | undefined;
 
+  const { secrets } = submission;
+  /** What attempts did and said enters the log here and in `bus-port.ts`, and nowhere else: without secrets. */
   const note = (event: RunEvent): void => {
-    deps.store.appendSoon(runId, event);
+    deps.store.appendSoon(runId, redactValue(secrets, event));
   };
 
   function feed(fact: Fact): void {
@@ -133,7 +138,7 @@ export function startRun(deps: RunControllerDeps, submission: RunSubmission): Ru
     const key: AttemptKey = { runId, taskId, attempt };
     const name = slotName(taskId, attempt);
     const handle = deps.executor.run(
-      { key, task, settings, parents: decision.parents, secrets: submission.secrets },
+      { key, task, settings, parents: decision.parents, secrets },
       listenerFor(key, name),
     );
     running.set(name, { handle, taskId });
@@ -141,7 +146,14 @@ export function startRun(deps: RunControllerDeps, submission: RunSubmission): Ru
     void handle.released.then(() => released.delete(handle.released));
     void handle.done.then((result) => {
       running.delete(name);
-      feed({ type: "attempt-ended", taskId, attempt, ...withFatal(result, fatal.get(name)) });
+      feed(
+        redactValue(secrets, {
+          type: "attempt-ended",
+          taskId,
+          attempt,
+          ...withFatal(result, fatal.get(name)),
+        }),
+      );
     });
   }
 
@@ -164,6 +176,7 @@ export function startRun(deps: RunControllerDeps, submission: RunSubmission): Ru
 
   return {
     settings,
+    secrets,
     executor: deps.executor,
     settled: settled.promise,
     task: (taskId) => tasks.get(taskId) ?? null,

@@ -9,6 +9,9 @@ import type { Executor, SweptItem } from "../executor/executor.ts";
 import type { RunEvent } from "../model/event.ts";
 import { formatRunId, type RunId, type TaskId } from "../model/ids.ts";
 import { RunnerError } from "../model/runner-error.ts";
+import type { TaskSpec } from "../model/task.ts";
+import { redactBytes } from "../observe/redact.ts";
+import { CONFIGURED_RULE } from "../policy/secret-shapes.ts";
 import type { EventStore } from "../store/store.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
@@ -36,6 +39,8 @@ export interface Supervisor {
   run(runId: string): RunController | null;
   sweep(endpoint: string, dryRun: boolean, olderThanMs: number | null): Promise<readonly SweptItem[]>;
   record(runId: RunId, event: RunEvent): void;
+  /** Secrets of every run so far, for what is not said of one run. */
+  secrets(): readonly string[];
   /** Settles when no run is active. */
   quiet(): Promise<void>;
 }
@@ -47,9 +52,14 @@ export function createSupervisor(deps: SupervisorDeps): Supervisor {
   const active = new Map<string, RunController>();
   const recent = new Map<string, RunController>();
   const settling = new Set<Promise<unknown>>();
+  let secrets: readonly string[] = [];
 
   return {
     async submit(submission) {
+      refuseSecretsInPlan(submission.tasks, submission.secrets);
+      if (submission.secrets.some((secret) => !secrets.includes(secret))) {
+        secrets = [...new Set([...secrets, ...submission.secrets])];
+      }
       const executor = await deps.executorFor(submission.settings.engine);
       const runId = formatRunId(new Date(deps.clock.nowMs()).toISOString(), randomBytes(3).toString("hex"));
       const settings = { ...submission.settings, runId };
@@ -91,6 +101,7 @@ export function createSupervisor(deps: SupervisorDeps): Supervisor {
     record: (runId, event) => {
       deps.store.append(runId, [event]);
     },
+    secrets: () => secrets,
     async quiet() {
       while (settling.size > 0) await Promise.all(settling);
     },
@@ -100,5 +111,17 @@ export function createSupervisor(deps: SupervisorDeps): Supervisor {
 function notActive(runId: string): RunnerError {
   return new RunnerError("run-not-found", `run ${runId} is not running`, {
     hint: "see `bulkhead status` for all runs",
+  });
+}
+
+/** A plan is logged as it is and becomes environment and arguments of containers: what must stay secret cannot be part of it. */
+function refuseSecretsInPlan(tasks: readonly TaskSpec[], secrets: readonly string[]): void {
+  const holds = (value: unknown): boolean =>
+    redactBytes(secrets, Buffer.from(JSON.stringify(value), "utf8")).rules.includes(CONFIGURED_RULE);
+  if (secrets.length === 0 || !holds(tasks)) return;
+  const task = tasks.find(holds);
+  throw new RunnerError("plan-invalid", `task ${task?.id ?? ""} holds the value of a configured secret`, {
+    data: { task: task?.id },
+    hint: "take it out of the plan: it would be in the log, and in the container's environment or arguments",
   });
 }

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { RunView } from "../../observe/run-view.ts";
 import { quotePath, sanitizeForTerminal } from "../../util/sanitize-text.ts";
@@ -9,7 +9,7 @@ import { type CliContext, EXIT } from "../context.ts";
 import { findRun, readRun, settingsOf } from "../find-run.ts";
 import { recordEvent } from "../record-event.ts";
 import { choosePalette } from "../render/palette.ts";
-import { counted } from "../render/task-words.ts";
+import { counted, describeSecrets } from "../render/task-words.ts";
 import { writeOut } from "../write-out.ts";
 
 interface ApplyFlags {
@@ -17,6 +17,7 @@ interface ApplyFlags {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
+  readonly allow?: "secrets";
 }
 
 /**
@@ -32,6 +33,11 @@ export function registerApply(program: Command, context: CliContext, deps: Comma
     .option("--branch <NAME>", "make a branch of this name instead of changing the work tree")
     .option("--dry-run", "show what would change, change nothing")
     .option("-y, --yes", "do not ask")
+    .addOption(
+      new Option("--allow <WHAT>", "take patches although they hold what looks like a secret").choices([
+        "secrets",
+      ]),
+    )
     .option("--json", "print JSON; needs --yes or --dry-run")
     .addHelpText(
       "after",
@@ -40,6 +46,7 @@ export function registerApply(program: Command, context: CliContext, deps: Comma
     .action(async (run: string | undefined, ids: string[], flags: ApplyFlags) => {
       const view = readView(deps, run);
       const chosen = choosePatches(view, ids);
+      if (flags.allow !== "secrets") refuseSecrets(chosen);
       const integrated = await integrate(deps, view, chosen);
       const say = (text: string): Promise<boolean> =>
         flags.json === true ? Promise.resolve(true) : writeOut(context.stdout, text);
@@ -73,6 +80,20 @@ export function registerApply(program: Command, context: CliContext, deps: Comma
       if (flags.json === true) await writeJson(context, chosen, applied, flags);
       else await say(renderDone(view, chosen, applied));
     });
+}
+
+/** A secret that is committed is a secret that is published: a person has to say that it is none, or that it may be. */
+function refuseSecrets(chosen: ChosenPatches): void {
+  const flagged = chosen.patches.filter(({ patch }) => (patch.secrets ?? []).length > 0);
+  const [first] = flagged;
+  if (first === undefined) return;
+  const lines = flagged.flatMap(({ taskId, patch }) =>
+    describeSecrets(patch.secrets ?? []).map((line) => `\n  ${taskId}: ${line}`),
+  );
+  throw new RunnerError("apply-refused", `the patches hold what looks like secrets:${lines.join("")}`, {
+    data: { secrets: flagged.map(({ taskId, patch }) => ({ task: taskId, secrets: patch.secrets })) },
+    hint: "look with `bulkhead diff`; `--allow secrets` takes them all the same, or leave the tasks out",
+  });
 }
 
 function readView(deps: CommandDeps, run: string | undefined): RunView {

@@ -7,7 +7,7 @@ import type { CommandDeps, DiffOptions } from "../command-deps.ts";
 import type { CliContext } from "../context.ts";
 import { findRun, findTasks, readRun, settingsOf } from "../find-run.ts";
 import { choosePalette, type Palette } from "../render/palette.ts";
-import { describePatch } from "../render/task-words.ts";
+import { describePatch, describeSecrets } from "../render/task-words.ts";
 import { writeOut } from "../write-out.ts";
 
 interface DiffFlags {
@@ -54,6 +54,12 @@ export function registerDiff(program: Command, context: CliContext, deps: Comman
         };
         for (const task of withPatch) {
           if (task.patch === null) continue;
+          // Beside the patch, not in it: it may be on its way into another program.
+          for (const line of describeSecrets(task.patch.secrets ?? []))
+            await writeOut(
+              context.stderr,
+              `warning: ${task.spec.id} has what looks like a secret: ${line}\n`,
+            );
           const bytes = await deps.diffPatch(settingsOf(view), task.patch, options);
           // One task's patch, piped, is exactly a patch; several are told apart by lines that `git apply` skips.
           const head = isTty || tasks.length > 1 ? renderHead(task, palette) : "";
@@ -95,6 +101,7 @@ function toDiffJson(tasks: readonly TaskView[]): object {
       parent: patch?.parent,
       commit: patch?.commit,
       ...patchSummary,
+      secrets: patch?.secrets ?? [],
       changes: patch?.files.map(({ path, kind, mode, insertions, deletions }) => ({
         path,
         kind,

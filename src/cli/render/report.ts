@@ -8,7 +8,7 @@ import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import { outputLogPath } from "../../util/state-layout.ts";
 import { fitToWidth } from "./display-width.ts";
 import { type Palette, STATE_STYLES } from "./palette.ts";
-import { counted, describeCounts, describePatch, taskDurationMs } from "./task-words.ts";
+import { counted, describeCounts, describePatch, describeSecrets, taskDurationMs } from "./task-words.ts";
 
 export interface ReportOptions {
   readonly palette: Palette;
@@ -27,6 +27,7 @@ export function renderReport(view: RunView, options: ReportOptions): string {
   const sections = [
     renderHeadline(view, options),
     renderChanges(tasks, options),
+    renderSecrets(tasks, palette),
     renderFailures(view, tasks, options),
     renderHeld(view, palette),
     renderCancelled(tasks, palette),
@@ -67,6 +68,17 @@ function renderChanges(tasks: readonly TaskView[], { palette, nowMs }: ReportOpt
     return `  ${mark} ${fitToWidth(task.spec.id, width)}  ${summary}${left}  ${palette.paint("dim", `(${took}${attempts})`)}`;
   });
   return [palette.paint("bold", "Changed"), ...lines];
+}
+
+function renderSecrets(tasks: readonly TaskView[], palette: Palette): string[] {
+  const flagged = tasks.filter((task) => (task.patch?.secrets ?? []).length > 0);
+  if (flagged.length === 0) return [];
+  const lines = flagged.flatMap((task) =>
+    describeSecrets(task.patch?.secrets ?? []).map(
+      (line) => `  ${palette.paint("yellow", "!")} ${task.spec.id}: ${line}`,
+    ),
+  );
+  return [palette.paint("bold", "What looks like secrets, in patches"), ...lines];
 }
 
 function renderFailures(view: RunView, tasks: readonly TaskView[], options: ReportOptions): string[] {

@@ -1,3 +1,4 @@
+import type { PatchSecret } from "../../model/patch.ts";
 import { explainFailure } from "../../observe/explain-failure.ts";
 import type { PatchSummary, RunView, TaskView } from "../../observe/run-view.ts";
 import { TASK_STATES } from "../../observe/run-view.ts";
@@ -13,6 +14,18 @@ export function describePatch(summary: PatchSummary): string {
   const lines = `+${formatCount(summary.insertions)} -${formatCount(summary.deletions)}`;
   const binaries = summary.binaries === 0 ? "" : `, ${formatCount(summary.binaries)} binary`;
   return `${files} ${lines}${binaries}`;
+}
+
+const MAX_SECRETS_SHOWN = 10;
+
+/** `src/config.ts:12 github-token`, one a line. Safe to show: a finding never says what it found. */
+export function describeSecrets(secrets: readonly PatchSecret[]): string[] {
+  const shown = secrets.slice(0, MAX_SECRETS_SHOWN).map(({ path, line, rule }) => {
+    const place = sanitizeForTerminal(path) + (line === null ? "" : `:${line}`);
+    return `${place} ${rule === "not-scanned" ? "too large to look through" : rule}`;
+  });
+  const more = secrets.length - shown.length;
+  return more === 0 ? shown : [...shown, `and ${more} more`];
 }
 
 /** One line on how a task stands, for a table or a live view. Plain text, safe to show. */
