@@ -28,6 +28,15 @@ export type Fact =
       readonly mainMs: number | null;
     }
   | { readonly type: "cancel-requested"; readonly taskId: TaskId | null; readonly by: string }
+  /** The container runs: the task's time limit counts from here. */
+  | {
+      readonly type: "sandbox-started";
+      readonly taskId: TaskId;
+      readonly attempt: number;
+      readonly containerId: string;
+      readonly caps: readonly CapReport[];
+      readonly tookMs: number;
+    }
   | { readonly type: "slots-changed"; readonly slots: number }
   /** A timer that `nextWakeMs` asked for has come: retries fall due, time limits pass. */
   | { readonly type: "clock-ticked" };
@@ -94,14 +103,6 @@ export type Progress =
       readonly attempt: number;
       readonly driver: "overlay" | "copy";
       readonly head: string;
-      readonly tookMs: number;
-    }
-  | {
-      readonly type: "sandbox-started";
-      readonly taskId: TaskId;
-      readonly attempt: number;
-      readonly containerId: string;
-      readonly caps: readonly CapReport[];
       readonly tookMs: number;
     }
   | {

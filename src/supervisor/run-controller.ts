@@ -164,7 +164,7 @@ export function startRun(deps: RunControllerDeps, submission: RunSubmission): Ru
         snapshots.set(name, info.head);
         note({ type: "snapshot-prepared", ...at, ...info });
       },
-      started: (info) => note({ type: "sandbox-started", ...at, ...info }),
+      started: (info) => feed({ type: "sandbox-started", ...at, ...info }),
       output(stream, text) {
         for (const listener of listeners) listener({ ...at, stream, text });
       },

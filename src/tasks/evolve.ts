@@ -20,6 +20,9 @@ import {
   taskAt,
 } from "./run-state.ts";
 
+/** What an attempt may take before its container runs, on top of the task's own limit; far beyond what a healthy host needs. */
+const PREPARATION_LIMIT_MS = 15 * 60_000;
+
 /** Applies one logged event in place. Progress and review events change nothing here. Cost: the edges of the task it is about. */
 export function evolve(state: RunState, event: RunEvent, atMs: number): void {
   switch (event.type) {
@@ -40,6 +43,9 @@ export function evolve(state: RunState, event: RunEvent, atMs: number): void {
       break;
     case "attempt-started":
       startAttempt(state, event, atMs);
+      break;
+    case "sandbox-started":
+      startClock(state, event, atMs);
       break;
     case "attempt-stop-ordered": {
       const task = attemptOf(state, event);
@@ -179,7 +185,14 @@ function startAttempt(
   task.attempt = decision.attempt;
   task.stop = null;
   state.running += 1;
-  setTimer(state, task, atMs + task.spec.timeoutMs);
+  setTimer(state, task, atMs + PREPARATION_LIMIT_MS + task.spec.timeoutMs);
+}
+
+/** The limit is for the work: what the host needed before it, waiting for other attempts' starts included, is not counted. */
+function startClock(state: RunState, fact: Extract<Fact, { type: "sandbox-started" }>, atMs: number): void {
+  const task = knownTask(state, fact.taskId);
+  const isCurrent = task.status === "running" && task.attempt === fact.attempt && task.stop === null;
+  if (isCurrent) setTimer(state, task, atMs + task.spec.timeoutMs);
 }
 
 function releaseDependents(state: RunState, task: TaskState): void {

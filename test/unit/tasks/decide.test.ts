@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Fact } from "../../../src/model/event.ts";
 import type { Failure } from "../../../src/model/failure.ts";
+import type { TaskId } from "../../../src/model/ids.ts";
 import type { TaskSpec } from "../../../src/model/task.ts";
 import { decide, nextWakeMs } from "../../../src/tasks/decide.ts";
 import { createRunState, findTask } from "../../../src/tasks/run-state.ts";
@@ -17,11 +18,22 @@ import {
   task,
 } from "./run-fixtures.ts";
 
-/** A run at time 0; `tell` gives a fact and answers with the decisions, briefly. */
+/** A run at time 0; `tell` gives a fact and answers with the decisions, briefly. Containers start at the moment of the decision. */
 function begin(tasks: readonly TaskSpec[], slots = 2) {
   const state = createRunState();
-  const tell = (fact: Fact, nowMs = 0) => brief(decide(state, fact, nowMs));
+  const tell = (fact: Fact, nowMs = 0) => {
+    const decisions = decide(state, fact, nowMs);
+    for (const decision of decisions) {
+      if (decision.type === "attempt-started") decide(state, started(decision), nowMs);
+    }
+    return brief(decisions);
+  };
   return { state, tell, first: tell(submitted(tasks, slots)) };
+}
+
+function started(attempt: { readonly taskId: TaskId; readonly attempt: number }): Fact {
+  const { taskId, attempt: number } = attempt;
+  return { type: "sandbox-started", taskId, attempt: number, containerId: "c", caps: [], tookMs: 0 };
 }
 
 const TICK: Fact = { type: "clock-ticked" };
@@ -160,6 +172,25 @@ describe("retries", () => {
 });
 
 describe("time limits", () => {
+  test("count from the start of the container, not from the decision: waiting for the host is not the task's fault", () => {
+    const state = createRunState();
+    decide(state, submitted([task("a", [], { timeoutMs: 500 })]), 0);
+    expect(brief(decide(state, TICK, 60_000))).toEqual([]);
+    decide(state, started({ taskId: id("a"), attempt: 1 }), 60_000);
+    expect(nextWakeMs(state)).toBe(60_500);
+    expect(brief(decide(state, TICK, 60_500))).toEqual(["stop a#1 timeout"]);
+  });
+
+  test("a preparation that never ends is stopped all the same; a start told late changes nothing", () => {
+    const state = createRunState();
+    decide(state, submitted([task("a", [], { timeoutMs: 500, retries: NO_RETRIES })]), 0);
+    const wakeMs = nextWakeMs(state) ?? 0;
+    expect(wakeMs).toBeGreaterThan(60_000);
+    expect(brief(decide(state, TICK, wakeMs))).toEqual(["stop a#1 timeout"]);
+    decide(state, started({ taskId: id("a"), attempt: 1 }), wakeMs);
+    expect(nextWakeMs(state)).toBeNull();
+  });
+
   test("an attempt is ordered to stop once when its time is up and fails when it has", () => {
     const run = begin([task("a", [], { timeoutMs: 500 }), task("b", [], { timeoutMs: 800 })]);
     expect(nextWakeMs(run.state)).toBe(500);
