@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import type { DirtyMode } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { sanitizeForTerminal } from "../util/sanitize-text.ts";
+import type { UncommittedFiles } from "../workspace/work-tree-changes.ts";
 import type { CliContext } from "./context.ts";
 import { counted } from "./render/task-words.ts";
 
@@ -18,10 +19,14 @@ const ANSWERS: Readonly<Record<string, DirtyMode>> = {
  * Asks what to do with uncommitted changes. Anything but an answer that is understood, the end of input and Ctrl+C too, means not to
  * start: throws RunnerError `usage`.
  */
-export async function askDirty(context: CliContext, files: readonly string[]): Promise<DirtyMode> {
+export async function askDirty(
+  context: CliContext,
+  { tracked, untracked }: UncommittedFiles,
+): Promise<DirtyMode> {
+  const files = [...tracked, ...untracked];
   const shown = files.slice(0, MAX_NAMED).map((file) => `  ${sanitizeForTerminal(file)}\n`);
   const more = files.length > shown.length ? `  and ${files.length - shown.length} more\n` : "";
-  context.stderr.write(`${counted(files.length, "file", "files")} not committed:\n${shown.join("")}${more}`);
+  context.stderr.write(`${describe(tracked.length, untracked.length)}:\n${shown.join("")}${more}`);
   const prompt = createInterface({ input: context.stdin, output: context.stderr });
   try {
     const answer = await new Promise<string>((resolve) => {
@@ -37,4 +42,9 @@ export async function askDirty(context: CliContext, files: readonly string[]): P
   throw new RunnerError("usage", "the run was not started: the work tree has uncommitted changes", {
     hint: "--dirty include or --dirty ignore answers beforehand.",
   });
+}
+
+function describe(tracked: number, untracked: number): string {
+  const changed = `${counted(tracked, "tracked file has", "tracked files have")} changes`;
+  return untracked === 0 ? changed : `${changed}, ${counted(untracked, "file is", "files are")} new`;
 }

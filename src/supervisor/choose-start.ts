@@ -3,7 +3,7 @@ import type { DirtyMode } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { sanitizeForTerminal } from "../util/sanitize-text.ts";
 import { openObjectStore } from "../workspace/object-store.ts";
-import { readUncommitted } from "../workspace/work-tree-changes.ts";
+import { readUncommitted, type UncommittedFiles } from "../workspace/work-tree-changes.ts";
 import type { RepositoryState } from "../workspace/workspace.ts";
 
 export interface RunStart {
@@ -20,7 +20,7 @@ const MAX_NAMED = 10;
 export async function chooseStart(
   wish: {
     readonly dirty: DirtyMode | null | undefined;
-    readonly askDirty?: (files: readonly string[]) => Promise<DirtyMode>;
+    readonly askDirty?: (files: UncommittedFiles) => Promise<DirtyMode>;
   },
   repository: RepositoryState,
   cacheDir: string,
@@ -41,7 +41,8 @@ export async function chooseStart(
   return head;
 }
 
-function refuse(path: string, files: readonly string[]): void {
+function refuse(path: string, { tracked, untracked }: UncommittedFiles): void {
+  const files = [...tracked, ...untracked];
   if (files.length === 0) return;
   const shown = files.slice(0, MAX_NAMED).map((file) => sanitizeForTerminal(file));
   const more = files.length > shown.length ? ` and ${files.length - shown.length} more` : "";

@@ -16,6 +16,7 @@ import { formatProblem, type PlanProblem } from "../plan/plan-problem.ts";
 import type { ProjectConfig } from "../plan/project-config.ts";
 import type { Result } from "../util/result.ts";
 import { readRepositoryState } from "../workspace/repository-state.ts";
+import type { UncommittedFiles } from "../workspace/work-tree-changes.ts";
 import { chooseStart } from "./choose-start.ts";
 import { reachSupervisor, type SupervisorLaunch } from "./reach-supervisor.ts";
 import { type RunHandle, watchHandle } from "./run-handle.ts";
@@ -31,7 +32,7 @@ export interface RunPlanOptions {
   /** What becomes of uncommitted changes; `defaults.dirty` of the configuration where absent. */
   readonly dirty?: DirtyMode;
   /** Asked once where neither says and tracked files have changes; without it they are ignored. */
-  readonly askDirty?: (files: readonly string[]) => Promise<DirtyMode>;
+  readonly askDirty?: (files: UncommittedFiles) => Promise<DirtyMode>;
   readonly stateDir?: string;
   readonly cacheDir?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;

@@ -64,15 +64,21 @@ export async function readWorkTreeChanges(top: string, options: readonly string[
   };
 }
 
-/** Files that `git status` would name, as text for people: tracked ones with changes first, then untracked ones. */
-export async function readUncommitted(top: string): Promise<string[]> {
-  const changes = await readWorkTreeChanges(top, await changeOptions(top));
-  const tracked = [...changes.changed, ...changes.deleted, ...changes.staged, ...changes.unmerged];
-  return [...sorted(tracked), ...sorted(changes.untracked)].map((path) => showPath(pathOfKey(path)));
+/** Files that `git status` would name, as text for people. */
+export interface UncommittedFiles {
+  readonly tracked: readonly string[];
+  readonly untracked: readonly string[];
 }
 
-function sorted(paths: readonly string[]): string[] {
-  return paths.toSorted((a, b) => (a < b ? -1 : 1));
+/** Names what is not committed. */
+export async function readUncommitted(top: string): Promise<UncommittedFiles> {
+  const changes = await readWorkTreeChanges(top, await changeOptions(top));
+  const tracked = [...changes.changed, ...changes.deleted, ...changes.staged, ...changes.unmerged];
+  return { tracked: named(tracked), untracked: named(changes.untracked) };
+}
+
+function named(paths: readonly string[]): string[] {
+  return paths.toSorted((a, b) => (a < b ? -1 : 1)).map((path) => showPath(pathOfKey(path)));
 }
 
 async function ask(top: string, options: readonly string[], args: readonly string[]): Promise<string[]> {

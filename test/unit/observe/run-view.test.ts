@@ -175,6 +175,7 @@ describe("toJson", () => {
       "state",
       "repository",
       "base_commit",
+      "head_commit",
       "base_ref",
       "slots",
       "started_ms",
