@@ -31,7 +31,9 @@ export async function reachSupervisor(
 ): Promise<RpcClient> {
   for (let round = 0; round < 3; round++) {
     const client = (await findSupervisor(stateDir)) ?? (await startSupervisor(stateDir, launch));
-    const hello = (await client.call("hello", {})) as { version: string };
+    const hello = await greet(client);
+    // It was on its way out when we came; the next round finds its successor, or makes one.
+    if (hello === null) continue;
     if (hello.version === version) return client;
     const { active } = (await client.call("runs", {})) as { active: readonly string[] };
     if (active.length > 0) {
@@ -45,10 +47,19 @@ export async function reachSupervisor(
     await client.call("shutdown", {});
     await client.closed;
   }
-  throw new RunnerError(
-    "supervisor-unreachable",
-    `supervisors of other versions keep starting in ${stateDir}`,
-  );
+  throw new RunnerError("supervisor-unreachable", `the supervisors of ${stateDir} come and go`, {
+    hint: `see ${join(stateDir, "supervisor.log")}`,
+  });
+}
+
+/** Null where the supervisor closed the connection before it answered. */
+async function greet(client: RpcClient): Promise<{ version: string } | null> {
+  try {
+    return (await client.call("hello", {})) as { version: string };
+  } catch (error) {
+    if (error instanceof RunnerError && error.code === "supervisor-unreachable") return null;
+    throw error;
+  }
 }
 
 async function startSupervisor(stateDir: string, launch: SupervisorLaunch): Promise<RpcClient> {

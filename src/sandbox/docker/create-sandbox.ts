@@ -7,22 +7,16 @@ import type { Container, ContainerInspectInfo } from "dockerode";
 import type { Failure } from "../../model/failure.ts";
 import { err, ok, type Result } from "../../util/result.ts";
 import type { CreatedSandbox, SandboxSpec } from "../sandbox.ts";
-import { type BlockDevice, findBlockDevice } from "./block-device.ts";
+import { findBlockDevice } from "./block-device.ts";
 import { buildCreateBody, sandboxLabels } from "./create-body.ts";
 import { isGone, isUnreachable, messageOf, statusOf } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
-import { makeOwnGroup, type OwnGroup } from "./own-group.ts";
+import { makeOwnGroup } from "./own-group.ts";
 import { removeContainer } from "./remove-container.ts";
 import { seccompOption } from "./seccomp-profile.ts";
-import { startSandbox } from "./start-sandbox.ts";
+import { type Placement, startSandbox } from "./start-sandbox.ts";
 
 const LOOK_AGAIN_MS = 250;
-
-/** Where the caps of a container are kept beside the engine. */
-export interface Placement {
-  readonly ownGroup: OwnGroup | null;
-  readonly device: BlockDevice | null;
-}
 
 export async function createSandbox(
   context: EngineContext,

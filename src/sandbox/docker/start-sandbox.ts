@@ -6,18 +6,24 @@ import type { Failure } from "../../model/failure.ts";
 import { unenforcedCaps } from "../../policy/caps.ts";
 import { err, ok, type Result } from "../../util/result.ts";
 import type { OutputSink, RunningSandbox, SandboxSpec } from "../sandbox.ts";
+import type { BlockDevice } from "./block-device.ts";
 import { type CgroupDirs, cgroupsOfContainer, readKernelFile } from "./cgroup-files.ts";
 import { isCommandMissing } from "./command-lookup.ts";
-import type { Placement } from "./create-sandbox.ts";
 import { isUnreachable, messageOf, statusOf } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
 import type { ExitTicket } from "./exit-watch.ts";
 import { pumpOutput } from "./output-pump.ts";
-import { findInitPid } from "./own-group.ts";
+import { findInitPid, type OwnGroup } from "./own-group.ts";
 import { readGroupCaps } from "./read-caps.ts";
 import { reportCaps } from "./report-caps.ts";
 import { superviseSandbox } from "./running-sandbox.ts";
 import { createUsageMeter } from "./usage-meter.ts";
+
+/** Where the caps of a container are kept beside the engine. */
+export interface Placement {
+  readonly ownGroup: OwnGroup | null;
+  readonly device: BlockDevice | null;
+}
 
 const LOOK_AGAIN_MS = 250;
 /** A process that is gone has been reported as an end within this time, or the engine is in trouble. */
