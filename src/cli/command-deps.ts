@@ -3,7 +3,7 @@
  * are thrown as RunnerError (`apply-refused`, `undo-refused`, …) with a hint.
  */
 import type { SweptItem } from "../executor/executor.ts";
-import type { TaskId } from "../model/ids.ts";
+import type { RunId, TaskId } from "../model/ids.ts";
 import type { RunSettings } from "../model/run.ts";
 import type { TaskSpec } from "../model/task.ts";
 import type { EventStore } from "../store/store.ts";
@@ -19,6 +19,8 @@ export interface SupervisorClient {
 export interface CommitRange {
   readonly parent: string;
   readonly commit: string;
+  /** Of patches put together: whose they are. */
+  readonly taskIds?: readonly TaskId[];
 }
 
 export interface DiffOptions {
@@ -42,6 +44,15 @@ export interface AppliedPatches {
   readonly undo: string;
 }
 
+/** What became of an apply or undo that was killed. */
+export interface RecoveredApply {
+  readonly runId: RunId;
+  readonly taskIds: readonly TaskId[];
+  readonly target: string;
+  /** `completed`: the change was whole, and is in the log now. `taken-back`: it was half there. `undone`: the undo was whole. */
+  readonly outcome: "completed" | "taken-back" | "undone";
+}
+
 export interface CommandDeps {
   openStore(readOnly: boolean): EventStore;
   connectSupervisor(): Promise<SupervisorClient | null>;
@@ -60,6 +71,11 @@ export interface CommandDeps {
     integrated: CommitRange,
     options: { readonly branch: string | null; readonly dryRun: boolean },
   ): Promise<AppliedPatches>;
+  /**
+   * Brings what a killed `apply` or `undo` left in the run's repository to a whole state and logs it. `applyPatches` does so by itself
+   * first.
+   */
+  recoverApplies(settings: RunSettings): Promise<readonly RecoveredApply[]>;
   undoApply(
     settings: RunSettings,
     applied: Pick<AppliedPatches, "target" | "headBefore" | "undo">,

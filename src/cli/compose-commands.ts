@@ -3,10 +3,12 @@ import type { RunSettings } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { openEventStore } from "../store/sqlite/sqlite-event-store.ts";
 import { findSupervisor } from "../supervisor/reach-supervisor.ts";
+import { ok } from "../util/result.ts";
 import { databasePath } from "../util/state-layout.ts";
 import type { ObjectStore } from "../workspace/workspace.ts";
-import type { CommandDeps } from "./command-deps.ts";
+import type { CommandDeps, RecoveredApply } from "./command-deps.ts";
 import type { CliContext } from "./context.ts";
+import { settleApplies } from "./settle-applies.ts";
 
 /** Builds the dependencies of status, logs, graph, diff, apply, undo, cancel and gc. */
 export function composeCommands(context: CliContext): CommandDeps {
@@ -15,10 +17,13 @@ export function composeCommands(context: CliContext): CommandDeps {
     const { openObjectStore } = await import("../workspace/object-store.ts");
     return openObjectStore({ cacheDir: context.cacheDir, repository: settings.repository });
   };
-  return {
+  const log: Pick<CommandDeps, "openStore" | "connectSupervisor"> = {
     openStore: (readOnly) =>
       openEventStore(databasePath(stateDir), readOnly ? { readOnly, readOnlyIfMissing: "empty" } : {}),
     connectSupervisor: () => findSupervisor(stateDir),
+  };
+  return {
+    ...log,
     loadPlan: (path) => loadTasks(context, path),
     async diffPatch(settings, range, options) {
       const { diffPatch } = await import("../workspace/diff-patches.ts");
@@ -26,20 +31,28 @@ export function composeCommands(context: CliContext): CommandDeps {
     },
     async integratePatches(settings, patches) {
       const { integratePatches } = await import("../workspace/integrate-patches.ts");
-      return integratePatches((await storeOf(settings)).gitDir, settings.baseCommit, patches);
+      const { readIdentity } = await import("../workspace/read-identity.ts");
+      const { gitDir } = await storeOf(settings);
+      const committer = await readIdentity(settings.repository);
+      const integrated = await integratePatches(gitDir, settings.baseCommit, patches, committer);
+      const taskIds = patches.map(({ taskId }) => taskId);
+      return integrated.ok ? ok({ ...integrated.value, taskIds }) : integrated;
     },
     async applyPatches(settings, integrated, options) {
       const { applyJournalDir, applyPatches, explainApplyRefusal } = await import(
         "../workspace/apply-patches.ts"
       );
+      if (!options.dryRun) refuseIfWhole(await settleApplies(log, settings, stateDir), settings);
       const store = await storeOf(settings);
-      const { repository } = settings;
+      const { repository, runId } = settings;
+      const run = { runId, taskIds: integrated.taskIds ?? [] };
       const journalDir = applyJournalDir(stateDir);
-      const applied = await applyPatches({ store, repository, integrated, journalDir, ...options });
+      const applied = await applyPatches({ store, repository, integrated, journalDir, run, ...options });
       if (applied.ok) return applied.value;
       const { message, hint } = explainApplyRefusal(applied.error);
       throw new RunnerError("apply-refused", message, { data: { ...applied.error }, hint });
     },
+    recoverApplies: (settings) => settleApplies(log, settings, stateDir),
     async undoApply(settings, applied) {
       const { undoApply } = await import("../workspace/undo-apply.ts");
       const { applyJournalDir, explainApplyRefusal } = await import("../workspace/apply-patches.ts");
@@ -55,6 +68,17 @@ export function composeCommands(context: CliContext): CommandDeps {
       return sweep(context, { dryRun, olderThanMs });
     },
   };
+}
+
+/** An apply that was killed after its last file and before its log entry leaves nothing to do but to say so. */
+function refuseIfWhole(recovered: readonly RecoveredApply[], { runId }: RunSettings): void {
+  const whole = recovered.find((one) => one.runId === runId && one.outcome === "completed");
+  if (whole === undefined) return;
+  throw new RunnerError(
+    "apply-refused",
+    `an earlier apply of ${whole.taskIds.join(", ")} was ended before it was logged; it is whole, and logged now`,
+    { data: { taskIds: whole.taskIds }, hint: `to take it back: bulkhead undo ${runId}` },
+  );
 }
 
 /** Reads a plan to look at it. Throws RunnerError `plan-invalid` or `config-invalid`. */

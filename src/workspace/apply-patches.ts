@@ -7,6 +7,7 @@
  * left alone. Every refusal comes before anything was changed.
  */
 import { join } from "node:path";
+import type { RunId, TaskId } from "../model/ids.ts";
 import { err, ok, type Result } from "../util/result.ts";
 import type { ApplyRefusal } from "./apply/apply-refusal.ts";
 import { readFilters } from "./apply/attribute-filters.ts";
@@ -52,6 +53,8 @@ export interface ApplyRequest {
   readonly dryRun: boolean;
   /** Where the records of applies are kept: in the state directory. */
   readonly journalDir: string;
+  /** Whose patches they are, for the record. */
+  readonly run?: { readonly runId: RunId; readonly taskIds: readonly TaskId[] };
   readonly onMoved?: (path: string) => void;
 }
 
@@ -126,6 +129,9 @@ async function applyToWorkTree(
     state: "preparing",
     repository: repository.top,
     headBefore: head.commit,
+    tree: merged.value,
+    run: request.run ? { ...request.run, taskIds: [...request.run.taskIds] } : null,
+    isSettled: false,
     process: await thisProcess(),
     stagingDir: await stagingDirectory(repository, id),
     files,

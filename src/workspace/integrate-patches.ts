@@ -3,6 +3,7 @@ import { err, ok, type Result } from "../util/result.ts";
 import { mergeOnto } from "./apply/merge-onto.ts";
 import { gitBytes, gitText } from "./git.ts";
 import { formatPath, pathOfKey } from "./path-bytes.ts";
+import type { Identity } from "./read-identity.ts";
 
 export interface PatchToIntegrate {
   readonly taskId: TaskId;
@@ -28,12 +29,14 @@ export interface Integrated {
 /**
  * Puts patches on top of the base commit one after the other, in the object store alone. Each is merged three-way against the
  * snapshot it started from, so that what it shares with its dependencies counts once. A patch that adds nothing makes no commit.
- * The same input gives the same commit ids. Patches MUST come in an order in which dependencies go first.
+ * The same input gives the same commit ids. Patches MUST come in an order in which dependencies go first. The author of each commit is
+ * the task; `committer` is who puts them together, bulkhead itself where nobody is named.
  */
 export async function integratePatches(
   gitDir: string,
   baseCommit: string,
   patches: readonly PatchToIntegrate[],
+  committer: Identity | null = null,
 ): Promise<Result<Integrated, IntegrationConflict>> {
   let commit = baseCommit;
   let tree = await gitText(gitDir, ["rev-parse", `${baseCommit}^{tree}`]);
@@ -45,21 +48,38 @@ export async function integratePatches(
     }
     if (merged.value === tree) continue;
     tree = merged.value;
-    commit = await copyCommit(gitDir, { from: patch.commit, tree, parent: commit });
+    commit = await copyCommit(gitDir, { from: patch.commit, tree, parent: commit, committer });
   }
   return ok({ parent: baseCommit, commit, tree });
 }
 
-/** A commit with the author, dates and message of `from` but another tree and parent. */
+/** A commit with the author, dates and message of `from` but another tree, parent and (where one is given) committer. */
 async function copyCommit(
   gitDir: string,
-  copy: { readonly from: string; readonly tree: string; readonly parent: string },
+  copy: {
+    readonly from: string;
+    readonly tree: string;
+    readonly parent: string;
+    readonly committer: Identity | null;
+  },
 ): Promise<string> {
   const raw = await gitBytes(gitDir, ["cat-file", "commit", copy.from]);
   const end = raw.indexOf("\n\n");
   const headers = raw.toString("latin1", 0, end).split("\n");
   const kept = headers.filter((line) => /^(?:author|committer|encoding) /.test(line));
-  const head = [`tree ${copy.tree}`, `parent ${copy.parent}`, ...kept].join("\n");
+  const { committer } = copy;
+  const names =
+    committer === null
+      ? kept
+      : kept.map((line) => line.replace(/^committer .*> /, () => `committer ${formatIdentity(committer)} `));
+  const head = [`tree ${copy.tree}`, `parent ${copy.parent}`, ...names].join("\n");
   const input = Buffer.concat([Buffer.from(head, "latin1"), raw.subarray(end)]);
   return gitText(gitDir, ["hash-object", "-t", "commit", "-w", "--stdin"], { input });
+}
+
+/** In git's own form: no angle brackets, no line ends. One character per byte, as the headers around it. */
+function formatIdentity({ name, email }: Identity): string {
+  const clean = (text: string) =>
+    Buffer.from(text.replace(/[<>\n\0]/g, "").trim(), "utf8").toString("latin1");
+  return `${clean(name) || "bulkhead"} <${clean(email)}>`;
 }

@@ -41,7 +41,7 @@ async function takeBack(
   done: Journal,
 ): Promise<Result<null, ApplyRefusal>> {
   const stagingDir = await stagingDirectory(repository, done.id);
-  const journal: Journal = { ...done, stagingDir, process: await thisProcess() };
+  const journal: Journal = { ...done, isSettled: false, stagingDir, process: await thisProcess() };
   const lock = await lockIndex(repository, journal.id);
   if (lock === null) return err({ reason: "index-locked", files: [] });
   let current = journal;

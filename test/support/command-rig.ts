@@ -82,6 +82,7 @@ export function createCommandRig(): CommandRig {
       diffPatch: unexpected("diffPatch"),
       integratePatches: unexpected("integratePatches"),
       applyPatches: unexpected("applyPatches"),
+      recoverApplies: () => Promise.resolve([]),
       undoApply: unexpected("undoApply"),
       gc: unexpected("gc"),
       ...options.deps,

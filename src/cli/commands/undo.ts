@@ -1,5 +1,7 @@
 import type { Command } from "commander";
+import type { TaskId } from "../../model/ids.ts";
 import { RunnerError } from "../../model/runner-error.ts";
+import type { RunView } from "../../observe/run-view.ts";
 import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { CliContext } from "../context.ts";
@@ -19,26 +21,41 @@ export function registerUndo(program: Command, context: CliContext, deps: Comman
       "\nRefused where a file was changed since it was applied: your own work is never lost.\n\nExamples:\n  bulkhead undo\n  bulkhead undo 3f9a2c",
     )
     .action(async (run: string | undefined, flags: { json?: boolean }) => {
-      const store = deps.openStore(true);
-      const view = (() => {
-        try {
-          return readRun(store, findRun(store, run));
-        } finally {
-          store.close();
-        }
-      })();
+      const settings = settingsOf(readView(deps, run));
+      const print = (target: string, taskIds: readonly TaskId[]): Promise<boolean> =>
+        writeOut(
+          context.stdout,
+          flags.json
+            ? `${JSON.stringify({ version: 1, run_id: settings.runId, target, task_ids: taskIds })}\n`
+            : `took back ${taskIds.join(", ")} from ${sanitizeForTerminal(target)}\n`,
+        );
+      // An apply of this run that was killed half-way is the last one: with it taken back, what was asked for is done.
+      const recovered = await deps.recoverApplies(settings);
+      const back = recovered.find(
+        ({ runId, outcome }) => runId === settings.runId && outcome !== "completed",
+      );
+      if (back !== undefined) {
+        await print(back.target, back.taskIds);
+        return;
+      }
+      const view = readView(deps, settings.runId);
       const last = view.applied.findLast((applied) => !applied.undone);
       if (last === undefined) {
         throw new RunnerError("undo-refused", `nothing of run ${view.runId ?? ""} is applied`, {
           hint: "`bulkhead status --all` lists runs; name the one that was applied",
         });
       }
-      const settings = settingsOf(view);
       await deps.undoApply(settings, last);
       await recordEvent(deps, settings.runId, { type: "apply-undone", target: last.target });
-      const text = flags.json
-        ? `${JSON.stringify({ version: 1, run_id: settings.runId, target: last.target, task_ids: last.taskIds })}\n`
-        : `took back ${last.taskIds.join(", ")} from ${sanitizeForTerminal(last.target)}\n`;
-      await writeOut(context.stdout, text);
+      await print(last.target, last.taskIds);
     });
+}
+
+function readView(deps: CommandDeps, run: string | undefined): RunView {
+  const store = deps.openStore(true);
+  try {
+    return readRun(store, findRun(store, run));
+  } finally {
+    store.close();
+  }
 }

@@ -11,6 +11,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { runIdSchema, taskIdSchema } from "../../model/ids.ts";
 import type { FileSwitch, Side } from "./file-switch.ts";
 
 const versionSchema = z.object({ mode: z.string(), oid: z.string() }).nullable();
@@ -30,6 +31,12 @@ const journalSchema = z.object({
   state: z.enum(["preparing", "switching", "done", "undoing", "undone"]),
   repository: z.string(),
   headBefore: z.string(),
+  /** Tree that was applied. */
+  tree: z.string(),
+  /** Whose patches they are; null where the caller keeps no log. */
+  run: z.object({ runId: runIdSchema, taskIds: z.array(taskIdSchema) }).nullable(),
+  /** Whether the run's log is known to say what became of it. */
+  isSettled: z.boolean(),
   /** The process at work: its id, and when it started, so that another of the same id is told apart. */
   process: z.object({ pid: z.number(), startedAt: z.string() }),
   stagingDir: z.string(),
@@ -82,13 +89,18 @@ export async function readJournal(directory: string, id: string): Promise<Journa
 
 /** Journals of a repository that were interrupted, or are at work. */
 export async function findUnfinished(directory: string, repository: string): Promise<Journal[]> {
+  const journals = await listJournals(directory, repository);
+  return journals.filter(({ state }) => state !== "done" && state !== "undone");
+}
+
+/** All journals of a repository, in no order. */
+export async function listJournals(directory: string, repository: string): Promise<Journal[]> {
   const names = await readdir(directory).catch(() => []);
   const journals = await Promise.all(
     names.filter((name) => name.endsWith(".json")).map((name) => readJournal(directory, name.slice(0, -5))),
   );
   return journals
     .filter((journal) => journal !== null)
-    .filter(({ state }) => state !== "done" && state !== "undone")
     .filter((journal) => journal.repository === repository);
 }
 

@@ -10,30 +10,33 @@ import type { UserRepository } from "./user-repository.ts";
 /**
  * Brings applies and undos that were killed half-way to a whole state: back to where they came from, or on to the end where only
  * the last word was missing. Refused where the user changed a touched file meanwhile; nothing is overwritten then.
+ * Gives the ids of applies that were taken back.
  */
 export async function recoverApplies(
   repository: UserRepository,
   journalDir: string,
-): Promise<Result<null, ApplyRefusal>> {
+): Promise<Result<ReadonlySet<string>, ApplyRefusal>> {
+  const takenBack = new Set<string>();
   for (const journal of await findUnfinished(journalDir, repository.top)) {
     if (await isAtWork(journal)) return err({ reason: "busy", files: [] });
     const recovered = await recoverApply(repository, journalDir, journal);
     if (!recovered.ok) return recovered;
+    if (journal.state === "switching" && recovered.value === "undone") takenBack.add(journal.id);
   }
-  return ok(null);
+  return ok(takenBack);
 }
 
-/** Brings one interrupted apply or undo, whose process is gone or has given up, to a whole state. */
+/** Brings one interrupted apply or undo, whose process is gone or has given up, to a whole state, and says which. */
 export async function recoverApply(
   repository: UserRepository,
   journalDir: string,
   journal: Journal,
-): Promise<Result<null, ApplyRefusal>> {
+): Promise<Result<"done" | "undone", ApplyRefusal>> {
   await releaseIndexLock(repository, journal.id);
   await removeStaging(repository, journal.stagingDir);
   if (journal.state === "preparing") {
     await writeJournal(journalDir, { ...journal, state: "undone" });
-    return ok(null);
+    return ok("undone");
   }
   const [from, to] =
     journal.state === "switching" ? (["before", "after"] as const) : (["after", "before"] as const);
@@ -45,7 +48,7 @@ export async function recoverApply(
   // All arrived and the index with them: only the note of it was missing.
   if (differsTo.size === 0 && (await findStaged(repository, journal.files, [to])).size === 0) {
     await writeJournal(journalDir, { ...journal, state: isArrived[to] });
-    return ok(null);
+    return ok(isArrived[to]);
   }
   const lost = journal.files.filter(({ path }) => differsFrom.has(path) && differsTo.has(path));
   const staged = await findStaged(repository, journal.files, ["before", "after"]);
@@ -58,6 +61,7 @@ export async function recoverApply(
   }
   const lock = await lockIndex(repository, journal.id);
   if (lock === null) return err({ reason: "index-locked", files: [] });
+  let current = journal;
   try {
     await switchFiles(repository, {
       files: journal.files.filter(({ path }) => differsFrom.has(path)),
@@ -65,12 +69,14 @@ export async function recoverApply(
       side: from,
       stagingDir: journal.stagingDir,
       lock,
-      beforeFirstMove: (looks) =>
-        writeJournal(journalDir, { ...journal, files: withLooks(journal.files, from, looks) }),
+      beforeFirstMove: async (looks) => {
+        current = { ...journal, files: withLooks(journal.files, from, looks) };
+        await writeJournal(journalDir, current);
+      },
     });
   } finally {
     await lock.release();
   }
-  await writeJournal(journalDir, { ...journal, state: isArrived[from] });
-  return ok(null);
+  await writeJournal(journalDir, { ...current, state: isArrived[from] });
+  return ok(isArrived[from]);
 }
