@@ -115,9 +115,10 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   const env = { ...deps.env, ...options.env };
   const client = await reachSupervisor(stateDir, deps.version, deps.launch(stateDir, cacheDir));
   const secrets = config.secrets.map((name) => env[name] ?? "").filter((value) => value !== "");
-  const { run_id: runId } = (await client.call("submit", { settings, tasks: plan.tasks, secrets })) as {
-    run_id: RunId;
-  };
+  const submitted = client.call("submit", { settings, tasks: plan.tasks, secrets });
+  // A connection that nobody watches would keep this process, and the supervisor, waiting for each other.
+  submitted.catch(() => client.close());
+  const { run_id: runId } = (await submitted) as { run_id: RunId };
   const handle = watchHandle(client, runId, {
     output: options.output ?? false,
     samples: options.samples ?? false,
