@@ -64,7 +64,8 @@ export interface Executor {
 }
 
 export interface SweepRequest {
-  readonly activeRuns: ReadonlySet<string>;
+  /** Asked anew before each removal: a run that begins during the sweep is active, too. */
+  readonly activeRuns: Pick<ReadonlyMap<string, unknown>, "has" | "size">;
   readonly dryRun: boolean;
   /** Base trees not used for this long are removed too; null keeps them all. */
   readonly olderThanMs: number | null;

@@ -68,14 +68,19 @@ export function createSweep(deps: SweepDeps): (request: SweepRequest) => Promise
         run("rm", ["-rf", "--", dir.path]),
       );
     }
-    if (request.activeRuns.size === 0) {
+    // Doors and base trees carry no run; one that begins meanwhile may be given any of them.
+    const isIdle = (): boolean => request.activeRuns.size === 0;
+    const removeIdle: typeof remove = async (item, work) => {
+      if (isIdle()) await remove(item, work);
+    };
+    if (isIdle()) {
       for (const entry of await list(join(deps.stateDir, "d"))) {
         const path = join(deps.stateDir, "d", entry.name);
-        await remove({ kind: "door", name: path, why: "no run is active" }, () =>
+        await removeIdle({ kind: "door", name: path, why: "no run is active" }, () =>
           run("rm", ["-rf", "--", path]),
         );
       }
-      await sweepBaseTrees(deps.cacheDir, request.olderThanMs, deps.clock.nowMs(), remove);
+      await sweepBaseTrees(deps.cacheDir, request.olderThanMs, deps.clock.nowMs(), removeIdle);
     }
     return items;
   };

@@ -96,7 +96,7 @@ export function createSupervisor(deps: SupervisorDeps): Supervisor {
     run: (runId) => active.get(runId) ?? null,
     async sweep(endpoint, dryRun, olderThanMs) {
       const executor = await deps.executorFor(endpoint);
-      return executor.sweep({ activeRuns: new Set(active.keys()), dryRun, olderThanMs });
+      return executor.sweep({ activeRuns: active, dryRun, olderThanMs });
     },
     record: (runId, event) => {
       deps.store.append(runId, [event]);
