@@ -36,6 +36,7 @@ defaults:
     # disk: none
   # caps_mode: strict                # refuse to start where a cap is not enforced
   # slots: 4                         # attempts at once
+  # dirty: refuse                    # uncommitted changes: ignore, include, refuse; asked for where nothing is said
 
   # A patch that touches one of these waits for a person, whatever the agent says.
   protect:

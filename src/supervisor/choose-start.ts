@@ -2,7 +2,6 @@
 import type { DirtyMode } from "../model/run.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { sanitizeForTerminal } from "../util/sanitize-text.ts";
-import { openObjectStore } from "../workspace/object-store.ts";
 import { readUncommitted, type UncommittedFiles } from "../workspace/work-tree-changes.ts";
 import type { RepositoryState } from "../workspace/workspace.ts";
 
@@ -32,6 +31,8 @@ export async function chooseStart(
     mode = await wish.askDirty(await readUncommitted(path));
   }
   if (mode === "include") {
+    // Loaded when it is used: most runs start from HEAD.
+    const { openObjectStore } = await import("../workspace/object-store.ts");
     const store = await openObjectStore({ cacheDir, repository: path });
     const made = await store.commitWorkTree(path, headCommit);
     if (made === null) return { ...head, isDirty: false };
