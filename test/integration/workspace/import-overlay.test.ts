@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { diffPatch } from "../../../src/workspace/diff-patches.ts";
 import { gitText } from "../../../src/workspace/git.ts";
-import { setUpBase } from "./import-cases.ts";
+import { setUpBase } from "./import-base.ts";
 import { createImportRig, type ImportRig, sh } from "./import-rig.ts";
 
 let rig: ImportRig;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { gitText } from "../../../src/workspace/git.ts";
-import { CASES, setUpBase } from "./import-cases.ts";
+import { setUpBase } from "./import-base.ts";
+import { CASES } from "./import-cases.ts";
 import { createImportRig, type ImportRig } from "./import-rig.ts";
 
 describe.each(["overlay", "copy"] as const)("%s import", (driver) => {
