@@ -102,6 +102,7 @@ export function createSecretFinder(
       onFound?.(span);
       return span;
     },
+    byte: (at) => window[at - windowAt] ?? 0,
     text: (start, end) =>
       latin1Text(window.subarray(Math.max(0, start - windowAt), Math.max(0, end - windowAt))),
   };

@@ -30,6 +30,8 @@ export interface MatchContext {
   found(start: number, end: number, shape: ShapeName): SecretSpan;
   /** Bytes from `start` to `end`, one character each: from the hold on, or a few before it (`LOOK_BACK_BYTES`). */
   text(start: number, end: number): string;
+  /** The byte at an offset within the same bounds; 0 before the stream's beginning. */
+  byte(at: number): number;
 }
 
 export interface ShapeMatcher {
@@ -142,7 +144,7 @@ function createTokenMatcher(
       return endedAt;
     },
     begin(anchorAt, at) {
-      if (shape.isWeak && joinsWord(context.text(anchorAt - 16, anchorAt))) return;
+      if (shape.isWeak && joinsWord(context, anchorAt)) return;
       isActive = true;
       bodyAt = at;
       isInBody = false;
@@ -183,11 +185,13 @@ function createTokenMatcher(
 }
 
 /** Whether a word of the text before goes on into the anchor; escapes of terminals, JSON and URLs end no word. */
-function joinsWord(before: string): boolean {
+function joinsWord(context: MatchContext, anchorAt: number): boolean {
   return (
-    WORD[before.charCodeAt(before.length - 1)] === 1 &&
+    WORD[context.byte(anchorAt - 1)] === 1 &&
     // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals' colour codes begin with one.
-    !/(?:\x1b\[[0-9;]{0,12}m|\\[nrt]|%[0-9A-Fa-f]{2}|\\u00[0-9a-f]{2})$/.test(before)
+    !/(?:\x1b\[[0-9;]{0,12}m|\\[nrt]|%[0-9A-Fa-f]{2}|\\u00[0-9a-f]{2})$/.test(
+      context.text(anchorAt - 16, anchorAt),
+    )
   );
 }
 

@@ -22,10 +22,8 @@ export function utf8Bytes(text: string): Uint8Array {
 /** One character a byte. */
 export function latin1Text(bytes: Uint8Array): string {
   let text = "";
-  // In pieces: an argument list has its limits.
-  for (let at = 0; at < bytes.length; at += 4096) {
-    text += String.fromCharCode(...bytes.subarray(at, at + 4096));
-  }
+  // Quicker than spreading them into arguments, which have a limit besides.
+  for (let at = 0; at < bytes.length; at += 1) text += String.fromCharCode(bytes[at] ?? 0);
   return text;
 }
 
