@@ -7,20 +7,13 @@
  * configured one, or the run behind an anchor, at most `MAX_UNDECIDED_BYTES` of it. Anchors are public and are not held.
  */
 import { latin1Text, utf8Bytes } from "../util/text-bytes.ts";
+import { ANCHORED_SHAPES, createMatcher, MATCHERS } from "./anchored-shapes.ts";
 import { type ByteAutomaton, compileAutomaton } from "./byte-automaton.ts";
 import { MIN_SECRET_CHARS, secretForms } from "./secret-forms.ts";
 import { CONFIGURED_RULE } from "./secret-shapes.ts";
-import {
-  ANCHORED_SHAPES,
-  createMatcher,
-  LOOK_BACK_BYTES,
-  MATCHERS,
-  type MatchContext,
-  type SecretSpan,
-  type ShapeMatcher,
-} from "./shape-matchers.ts";
+import { LOOK_BACK_BYTES, type MatchContext, type SecretSpan, type ShapeMatcher } from "./shape-matcher.ts";
 
-export type { SecretSpan } from "./shape-matchers.ts";
+export type { SecretSpan } from "./shape-matcher.ts";
 
 /** Secrets compiled for any number of streams. */
 export interface SecretPatterns {
