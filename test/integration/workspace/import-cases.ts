@@ -13,12 +13,6 @@ import type { ImportCase } from "./import-base.ts";
 import { ODD_CASES } from "./import-odd-cases.ts";
 import { sh } from "./import-rig.ts";
 
-const _many = (count: number) => (work: string) => {
-  for (let i = 0; i < count; i += 1) {
-    mkdirSync(join(work, `m${i % 10}`), { recursive: true });
-    writeFileSync(join(work, `m${i % 10}/f${i}.txt`), `file ${i}\n`);
-  }
-};
 const PLAIN_CASES: readonly ImportCase[] = [
   { name: "nothing", change: () => undefined, expect: "empty" },
   { name: "an edit", change: (w) => writeFileSync(join(w, "src/a.txt"), "a\nB\nc\n"), expect: "git" },
