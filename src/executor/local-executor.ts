@@ -20,6 +20,7 @@ import type { Engine, EngineInfo, RunningSandbox, SandboxExit } from "../sandbox
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import { attemptDir, outputLogPath } from "../util/state-layout.ts";
+import { findPatchRisks } from "../workspace/scan-risks.ts";
 import { findPatchSecrets } from "../workspace/scan-secrets.ts";
 import type { ObjectStore, Workspace, WorkspaceDriver } from "../workspace/workspace.ts";
 import { type AttemptFiles, makePrivateDir, writeAttemptFiles } from "./attempt-files.ts";
@@ -264,7 +265,7 @@ async function collect(
     const patch = await workspace.readPatch(DEFAULT_RESULT_LIMITS);
     if (!patch.ok) return { outcome: { status: "failed", failure: patch.error }, ...rest };
     return {
-      outcome: { status: "submitted", patch: await flagSecrets(deps, request, patch.value) },
+      outcome: { status: "submitted", patch: await flagPatch(deps, request, patch.value) },
       ...rest,
     };
   } catch (error) {
@@ -273,12 +274,19 @@ async function collect(
   }
 }
 
-/** The patch, with what in it looks like a secret. It is flagged, never changed: dependents start from what the agent wrote. */
-async function flagSecrets(deps: LocalExecutorDeps, request: AttemptRequest, patch: Patch): Promise<Patch> {
+/** The patch, with what in it a person has to agree to. It is flagged, never changed: dependents start from what the agent wrote. */
+async function flagPatch(deps: LocalExecutorDeps, request: AttemptRequest, patch: Patch): Promise<Patch> {
   if (patch.empty) return patch;
   const { gitDir } = await deps.repositories.store(request.settings.repository);
-  const secrets = await findPatchSecrets(gitDir, patch, request.secrets);
-  return secrets.length === 0 ? patch : { ...patch, secrets };
+  const [secrets, risks] = await Promise.all([
+    findPatchSecrets(gitDir, patch, request.secrets),
+    findPatchRisks(gitDir, patch, request.task.protect),
+  ]);
+  return {
+    ...patch,
+    ...(secrets.length === 0 ? {} : { secrets }),
+    ...(risks.length === 0 ? {} : { risks }),
+  };
 }
 
 async function openAttemptDoor(
@@ -345,13 +353,8 @@ function toFailure(error: unknown, phase: AttemptPhase): Failure {
     : { reason: "runner-bug", fault: "runner", phase, message };
 }
 
+/** First line of the commit; the importer adds the trailers that lead back to the attempt. */
 function commitMessage(request: AttemptRequest): string {
-  const { task, key } = request;
-  const subject = (task.title || task.id).split("\n", 1)[0]?.slice(0, 100) ?? task.id;
-  const trailers = [
-    `Bulkhead-Run: ${key.runId}`,
-    `Bulkhead-Task: ${task.id}`,
-    `Bulkhead-Attempt: ${key.attempt}`,
-  ];
-  return `${subject}\n\n${trailers.join("\n")}\n`;
+  const { task } = request;
+  return (task.title || task.id).split("\n", 1)[0]?.slice(0, 100) ?? task.id;
 }

@@ -1,7 +1,8 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { RunView } from "../../observe/run-view.ts";
 import { quotePath, sanitizeForTerminal } from "../../util/sanitize-text.ts";
+import { parseAllowed, refuseUnallowed } from "../allow-risks.ts";
 import { type ChosenPatches, choosePatches } from "../choose-patches.ts";
 import type { AppliedPatches, CommandDeps, CommitRange } from "../command-deps.ts";
 import { confirm } from "../confirm.ts";
@@ -9,7 +10,7 @@ import { type CliContext, EXIT } from "../context.ts";
 import { findRun, readRun, settingsOf } from "../find-run.ts";
 import { recordEvent } from "../record-event.ts";
 import { choosePalette } from "../render/palette.ts";
-import { counted, describeSecrets } from "../render/task-words.ts";
+import { counted, describeTarget } from "../render/task-words.ts";
 import { writeOut } from "../write-out.ts";
 
 interface ApplyFlags {
@@ -17,7 +18,7 @@ interface ApplyFlags {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
-  readonly allow?: "secrets";
+  readonly allow?: readonly string[];
 }
 
 /**
@@ -33,20 +34,20 @@ export function registerApply(program: Command, context: CliContext, deps: Comma
     .option("--branch <NAME>", "make a branch of this name instead of changing the work tree")
     .option("--dry-run", "show what would change, change nothing")
     .option("-y, --yes", "do not ask")
-    .addOption(
-      new Option("--allow <WHAT>", "take patches although they hold what looks like a secret").choices([
-        "secrets",
-      ]),
+    .option(
+      "--allow <RULE,...>",
+      "take patches with what falls under these rules: `secrets`, those that `diff` names, or `all`",
+      parseAllowed,
     )
     .option("--json", "print JSON; needs --yes or --dry-run")
     .addHelpText(
       "after",
-      "\nEither everything is taken over or nothing. `bulkhead undo` takes it back.\n\nExamples:\n  bulkhead apply --dry-run\n  bulkhead apply latest auth_refactor test_auth\n  bulkhead apply latest --branch agents/auth -y",
+      "\nEither everything is taken over or nothing. `bulkhead undo` takes it back.\n\nExamples:\n  bulkhead apply --dry-run\n  bulkhead apply latest auth_refactor test_auth\n  bulkhead apply latest --branch agents/auth -y\n  bulkhead apply --allow ci-config,lock-file",
     )
     .action(async (run: string | undefined, ids: string[], flags: ApplyFlags) => {
       const view = readView(deps, run);
       const chosen = choosePatches(view, ids);
-      if (flags.allow !== "secrets") refuseSecrets(chosen);
+      refuseUnallowed(chosen, flags.allow ?? []);
       const integrated = await integrate(deps, view, chosen);
       const say = (text: string): Promise<boolean> =>
         flags.json === true ? Promise.resolve(true) : writeOut(context.stdout, text);
@@ -80,20 +81,6 @@ export function registerApply(program: Command, context: CliContext, deps: Comma
       if (flags.json === true) await writeJson(context, chosen, applied, flags);
       else await say(renderDone(view, chosen, applied));
     });
-}
-
-/** A secret that is committed is a secret that is published: a person has to say that it is none, or that it may be. */
-function refuseSecrets(chosen: ChosenPatches): void {
-  const flagged = chosen.patches.filter(({ patch }) => (patch.secrets ?? []).length > 0);
-  const [first] = flagged;
-  if (first === undefined) return;
-  const lines = flagged.flatMap(({ taskId, patch }) =>
-    describeSecrets(patch.secrets ?? []).map((line) => `\n  ${taskId}: ${line}`),
-  );
-  throw new RunnerError("apply-refused", `the patches hold what looks like secrets:${lines.join("")}`, {
-    data: { secrets: flagged.map(({ taskId, patch }) => ({ task: taskId, secrets: patch.secrets })) },
-    hint: "look with `bulkhead diff`; `--allow secrets` takes them all the same, or leave the tasks out",
-  });
 }
 
 function readView(deps: CommandDeps, run: string | undefined): RunView {
@@ -173,7 +160,9 @@ function record(
 
 function renderDone(view: RunView, chosen: ChosenPatches, applied: AppliedPatches): string {
   const what = counted(chosen.patches.length, "patch", "patches");
-  return `applied ${what} to ${sanitizeForTerminal(applied.target)}\nto take it back: bulkhead undo ${view.runId ?? ""}\n`;
+  const where = describeTarget(applied.target);
+  const next = applied.target === "worktree" ? `${where}; it is staged, not committed` : where;
+  return `applied ${what} to ${next}\nto take it back: bulkhead undo ${view.runId ?? ""}\n`;
 }
 
 async function writeJson(
@@ -189,6 +178,10 @@ async function writeJson(
     brought: chosen.brought,
     empty: chosen.empty,
     left: chosen.left,
+    allowed: flags.allow ?? [],
+    risks: chosen.patches.flatMap(({ taskId, patch }) =>
+      (patch.risks ?? []).map((risk) => ({ task: taskId, ...risk })),
+    ),
     applied:
       applied === null
         ? null

@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import type { TaskId } from "../../model/ids.ts";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { RunView } from "../../observe/run-view.ts";
-import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { CliContext } from "../context.ts";
 import { findRun, readRun, settingsOf } from "../find-run.ts";
 import { recordEvent } from "../record-event.ts";
+import { describeTarget } from "../render/task-words.ts";
 import { writeOut } from "../write-out.ts";
 
 /** `bulkhead undo`: takes the last `apply` of a run back. */
@@ -27,7 +27,7 @@ export function registerUndo(program: Command, context: CliContext, deps: Comman
           context.stdout,
           flags.json
             ? `${JSON.stringify({ version: 1, run_id: settings.runId, target, task_ids: taskIds })}\n`
-            : `took back ${taskIds.join(", ")} from ${sanitizeForTerminal(target)}\n`,
+            : `took back ${taskIds.join(", ")} from ${describeTarget(target)}\n`,
         );
       // An apply of this run that was killed half-way is the last one: with it taken back, what was asked for is done.
       const recovered = await deps.recoverApplies(settings);

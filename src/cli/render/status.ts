@@ -3,7 +3,7 @@ import { formatBytes } from "../../util/bytes.ts";
 import { formatDuration } from "../../util/duration.ts";
 import { displayWidth, fitToWidth, truncateToWidth } from "./display-width.ts";
 import { type Palette, STATE_STYLES } from "./palette.ts";
-import { describeCounts, describeTask, STATE_WIDTH, taskDurationMs } from "./task-words.ts";
+import { describeCounts, describeTarget, describeTask, STATE_WIDTH, taskDurationMs } from "./task-words.ts";
 
 export interface StatusOptions {
   readonly palette: Palette;
@@ -50,7 +50,10 @@ export function renderStatus(view: RunView, options: StatusOptions): string {
   }
   for (const applied of view.applied) {
     const what = applied.undone ? "applied and undone" : "applied";
-    lines.push("", `${palette.paint("green", what)}: ${applied.taskIds.join(", ")} to ${applied.target}`);
+    lines.push(
+      "",
+      `${palette.paint("green", what)}: ${applied.taskIds.join(", ")} to ${describeTarget(applied.target)}`,
+    );
   }
   return `${lines.join("\n")}\n`;
 }

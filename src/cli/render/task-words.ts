@@ -1,7 +1,8 @@
-import type { PatchSecret } from "../../model/patch.ts";
+import type { PatchRisk, PatchSecret } from "../../model/patch.ts";
 import { explainFailure } from "../../observe/explain-failure.ts";
 import type { PatchSummary, RunView, TaskView } from "../../observe/run-view.ts";
 import { TASK_STATES } from "../../observe/run-view.ts";
+import { explainRisk } from "../../policy/risks.ts";
 import { formatDuration } from "../../util/duration.ts";
 import { formatCount } from "../../util/format-count.ts";
 import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
@@ -26,6 +27,23 @@ export function describeSecrets(secrets: readonly PatchSecret[]): string[] {
   });
   const more = secrets.length - shown.length;
   return more === 0 ? shown : [...shown, `and ${more} more`];
+}
+
+/** Where patches went: `the work tree`, `branch x`. Safe to show. */
+export function describeTarget(target: string): string {
+  if (target === "worktree") return "the work tree";
+  return `branch ${sanitizeForTerminal(target.replace(/^refs\/heads\//, ""))}`;
+}
+
+const MAX_RISKY_PATHS_SHOWN = 5;
+
+/** `ci-config: .github/workflows/ci.yml; it runs on build servers`, a line for each rule. */
+export function describeRisks(risks: readonly PatchRisk[]): string[] {
+  return risks.map(({ rule, files, paths }) => {
+    const shown = paths.slice(0, MAX_RISKY_PATHS_SHOWN).map((path) => sanitizeForTerminal(path));
+    const more = files > shown.length ? ` and ${formatCount(files - shown.length)} more` : "";
+    return `${rule}: ${shown.join(", ")}${more}; ${explainRisk(rule)}`;
+  });
 }
 
 /** One line on how a task stands, for a table or a live view. Plain text, safe to show. */

@@ -91,16 +91,6 @@ export function isSameVersion(a: FileVersion | null, b: FileVersion | null): boo
   return a === null || b === null ? a === b : a.mode === b.mode && a.oid === b.oid;
 }
 
-/** Every directory above the paths, the outermost first. */
-export function directoriesAbove(switches: readonly FileSwitch[]): string[] {
-  const found = new Set<string>();
-  for (const { path } of switches) {
-    for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1))
-      found.add(path.slice(0, end));
-  }
-  return [...found];
-}
-
 /** The latin1 key of a name in a directory. */
 export function childKey(directory: string, name: Buffer): string {
   return directory === "" ? pathKey(name) : `${directory}/${pathKey(name)}`;

@@ -102,7 +102,7 @@ test("apply and undo, in the work tree and as a branch", async () => {
     code: 1,
     stderr: expect.stringContaining("these files have changes of your own: a.txt, b.txt"),
   });
-  expect(bulkhead("undo")).toMatchObject({ code: 0, stdout: "took back one, two from worktree\n" });
+  expect(bulkhead("undo")).toMatchObject({ code: 0, stdout: "took back one, two from the work tree\n" });
   expect(stateOf(rig)).toBe(before);
   expect(bulkhead("apply", "--branch", "x", "-y").code).toBe(0);
   expect(rig.sh("git log --format='%an %cn %s' --reverse main..x")).toBe("t u Do one\nt u Do two\n");
@@ -114,7 +114,7 @@ test.each([1, 3])("killed after %i files: undo takes it back, apply is whole", a
   const before = stateOf(rig);
   await endEarly(dieAfter);
   expect(stateOf(rig)).not.toBe(before);
-  expect(bulkhead("undo")).toMatchObject({ code: 0, stdout: "took back one, two from worktree\n" });
+  expect(bulkhead("undo")).toMatchObject({ code: 0, stdout: "took back one, two from the work tree\n" });
   expect(stateOf(rig)).toBe(before);
   expect(applied()).toEqual([]);
   await endEarly(dieAfter);
@@ -129,7 +129,7 @@ test("ended between the last file and the log: undo knows of it all the same", a
   const before = stateOf(rig);
   await endEarly(null);
   expect(rig.sh("git status --porcelain")).toBe(WHOLE);
-  expect(bulkhead("undo")).toMatchObject({ code: 0, stdout: "took back one, two from worktree\n" });
+  expect(bulkhead("undo")).toMatchObject({ code: 0, stdout: "took back one, two from the work tree\n" });
   expect(stateOf(rig)).toBe(before);
   expect(applied()).toMatchObject([{ isUndone: true }]);
   await endEarly(null);

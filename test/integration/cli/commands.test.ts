@@ -119,7 +119,7 @@ describe("bulkhead apply and undo", () => {
 without a change: b
 not taken, since they did not succeed: d, e
 stat of merged as stat
-applied 2 patches to worktree
+applied 2 patches to the work tree; it is staged, not committed
 to take it back: bulkhead undo ${RUN}
 `);
     expect(calls).toEqual([
@@ -135,7 +135,7 @@ to take it back: bulkhead undo ${RUN}
       undo: "recipe",
     });
     const undone = await rig.run(registerUndo, ["undo"], { deps });
-    expect(undone.stdout).toBe("took back a, c from worktree\n");
+    expect(undone.stdout).toBe("took back a, c from the work tree\n");
     expect(calls.at(-1)).toEqual(["undo", "worktree", "recipe"]);
     expect((await rig.run(registerUndo, ["undo"], { deps })).error).toMatchObject({ code: "undo-refused" });
   });
