@@ -2,7 +2,7 @@ import type { Failure } from "../../model/failure.ts";
 import type { Patch } from "../../model/patch.ts";
 import { err, type Result } from "../../util/result.ts";
 import { pathOfKey } from "../path-bytes.ts";
-import { type Admission, createAdmission } from "./admission.ts";
+import { type Admission, blobId, createAdmission } from "./admission.ts";
 import { listTree } from "./base-tree.ts";
 import type { Change, IgnoredCount, ImportRequest } from "./change-source.ts";
 import { commitChanges } from "./commit-changes.ts";
@@ -118,7 +118,12 @@ async function choose(choice: Choice): Promise<{ changes: Change[]; ignored: Ign
 }
 
 function isUnchanged(found: Found, before: ManifestEntry | undefined): boolean {
-  return found.kind === "file" && found.mode === before?.mode && found.oid === before.blob;
+  if (found.kind === "file") return found.mode === before?.mode && found.oid === before.blob;
+  return (
+    found.kind === "symlink" &&
+    before?.mode === "120000" &&
+    blobId(found.target, before.blob.length) === before.blob
+  );
 }
 
 async function admit(choice: Choice, path: Buffer, found: Found): Promise<Change | null> {
