@@ -4,6 +4,7 @@ import type { SweptItem } from "../executor/executor.ts";
 import { RunnerError } from "../model/runner-error.ts";
 import { checkPreflight, DEFAULT_PREFLIGHT_LIMITS } from "../policy/preflight.ts";
 import { measureHost } from "../sandbox/host-measures.ts";
+import { type Engine, type EngineInfo, LABELS } from "../sandbox/sandbox.ts";
 import { reachSupervisor, type SupervisorLaunch } from "../supervisor/reach-supervisor.ts";
 import {
   type PreflightRequest,
@@ -12,8 +13,10 @@ import {
   startPlan,
   supervisorProgram,
 } from "../supervisor/run-plan.ts";
+import { probeOverlay } from "../workspace/choose-driver.ts";
 import { needEngine, openEngine } from "./compose-engine.ts";
 import type { CliContext } from "./context.ts";
+import { PROBE_STATE } from "./doctor/probe-sandbox.ts";
 import { packageVersion } from "./version.ts";
 
 type Surroundings = Pick<CliContext, "cwd" | "env" | "stateDir" | "cacheDir">;
@@ -70,8 +73,17 @@ async function preflight(request: PreflightRequest, env: CliContext["env"]): Pro
       { role: "state directory", path: request.stateDir },
       { role: "cache directory", path: request.cacheDir },
     ]);
+    const info = await engine.describe();
+    const overlayRefusal =
+      request.workspace === "overlay" ? await refuseOverlay(request, engine, info) : null;
     const problems = checkPreflight(
-      { ...host, engine: null, images },
+      {
+        ...host,
+        engine: null,
+        images,
+        runtimes: { asked: request.runtimes, known: info.runtimes },
+        overlayRefusal,
+      },
       { ...DEFAULT_PREFLIGHT_LIMITS, slots: request.slots, memoryBytesPerSlot: request.memoryBytesPerSlot },
     );
     const refusals = problems.filter(({ severity }) => severity === "refuse");
@@ -85,4 +97,22 @@ async function preflight(request: PreflightRequest, env: CliContext["env"]): Pro
   } finally {
     await engine.close();
   }
+}
+
+/** Why a workspace that must be an overlay cannot be one, found out by trying; null where it can, or no image is there to try with. */
+async function refuseOverlay(
+  request: PreflightRequest,
+  engine: Engine,
+  { sharesFilesystem }: EngineInfo,
+): Promise<string | null> {
+  const { stateDir, cacheDir } = request;
+  for (const name of request.images) {
+    const image = await engine.inspectImage(name);
+    if (image === null) continue;
+    const labels = { [LABELS.state]: PROBE_STATE };
+    const probe = { volumes: engine, sharesFilesystem, stateDir, cacheDir, image: image.id, labels };
+    const verdict = await probeOverlay(probe);
+    return verdict.usable ? null : verdict.why;
+  }
+  return null;
 }

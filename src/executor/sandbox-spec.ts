@@ -56,6 +56,8 @@ export function buildSandboxSpec(request: AttemptRequest, places: SandboxPlaces)
     stateId: places.stateId,
     name: engineName(places.stateId, key),
     image: places.imageId,
+    // Absent in runs that an older version logged.
+    runtime: task.runtime ?? null,
     argv: task.command.argv,
     stdinPath: task.command.stdin === null ? null : `${INSIDE.door}/stdin`,
     env: {

@@ -69,6 +69,8 @@ export interface TaskSpec {
   /** Commands that prove the patch; kept with the task, run by review. */
   readonly verify: readonly string[];
   readonly image: string;
+  /** OCI runtime by the name the engine has for it (`crun`, `runsc`, ...); null takes the engine's default. */
+  readonly runtime: string | null;
   /** The file (and index) the task came from, for messages. */
   readonly source: string;
 }

@@ -18,6 +18,7 @@ import {
   imageSchema,
   protectSchema,
   retriesSchema,
+  runtimeSchema,
   schemaReference,
   timeoutSchema,
   verifySchema,
@@ -27,6 +28,7 @@ import {
 const defaultsShape = {
   agent: agentNameSchema.optional(),
   image: imageSchema.optional(),
+  runtime: runtimeSchema.optional(),
   timeout: timeoutSchema.optional(),
   retries: retriesSchema.optional(),
   caps: capsSchema.optional(),

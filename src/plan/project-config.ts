@@ -15,6 +15,8 @@ export interface TaskDefaults {
   /** Null where none was named; then the only defined agent is taken. */
   readonly agent: string | null;
   readonly image: string;
+  /** Null is the engine's own default. */
+  readonly runtime: string | null;
   readonly timeoutMs: number;
   readonly retries: RetryPolicy;
   readonly caps: Caps;
@@ -47,6 +49,7 @@ export const DEFAULT_CONFIG: ProjectConfig = {
   defaults: {
     agent: null,
     image: "bulkhead/agent:latest",
+    runtime: null,
     timeoutMs: 30 * 60_000,
     retries: { max: 2, baseMs: 1000, factor: 1.5, maxDelayMs: 60_000, jitter: 0.5, on: [] },
     caps: {
@@ -97,6 +100,7 @@ export function mergeDefaults(
   return {
     agent: over.agent ?? base.agent,
     image: over.image ?? base.image,
+    runtime: over.runtime ?? base.runtime,
     timeoutMs: over.timeout ?? base.timeoutMs,
     retries: over.retries === undefined ? base.retries : mergeRetries(base.retries, over.retries),
     caps: over.caps === undefined ? base.caps : mergeCaps(base.caps, over.caps),

@@ -168,6 +168,13 @@ export const imageSchema = field(
   "Container image. Default bulkhead/agent:latest.",
 );
 
+/** Engines name their runtimes freely; with dots and slashes also the containerd forms and paths are covered. */
+export const runtimeSchema = field(
+  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/),
+  { noun: "a runtime name", allowed: "a name the engine has, e.g. runc, crun, runsc or kata" },
+  "OCI runtime that containers are run with, e.g. runc, crun, runsc, kata. Default: the engine's.",
+);
+
 export const agentNameSchema = field(
   z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/),
   { noun: "an agent name", allowed: "1 to 64 of A-Z a-z 0-9 _ - , starting with a letter" },

@@ -26,6 +26,10 @@ export interface PreflightMeasures extends HostMeasures {
   /** null: not looked at. */
   readonly engine: { readonly endpoint: string | null; readonly tried: readonly string[] } | null;
   readonly images: ReadonlyArray<{ readonly name: string; readonly isPresent: boolean }>;
+  /** OCI runtimes that tasks ask for, and those the engine has; absent: none asked for. */
+  readonly runtimes?: { readonly asked: readonly string[]; readonly known: readonly string[] };
+  /** Why overlay workspaces, which the person insists on, cannot be had; absent or null: no objection. */
+  readonly overlayRefusal?: string | null;
 }
 
 export interface PreflightLimits {
@@ -48,7 +52,7 @@ export const DEFAULT_PREFLIGHT_LIMITS = {
 } as const;
 
 export interface PreflightProblem {
-  readonly thing: "disk" | "inodes" | "memory" | "engine" | "image";
+  readonly thing: "disk" | "inodes" | "memory" | "engine" | "image" | "runtime" | "workspace";
   /** `refuse`: the run must not start. `warn`: it may, the person should know. */
   readonly severity: "refuse" | "warn";
   /** Names the thing, the limit and the value. */
@@ -66,6 +70,8 @@ export function checkPreflight(
   const problems = [
     ...checkEngine(measures),
     ...checkImages(measures),
+    ...checkRuntimes(measures),
+    ...checkOverlay(measures),
     ...measures.disks.flatMap((disk) => checkDisk(disk, limits)),
     ...checkMemory(measures, limits),
   ];
@@ -101,6 +107,36 @@ function checkImages({ images }: PreflightMeasures): readonly PreflightProblem[]
       limit: null,
       value: null,
     }));
+}
+
+/** A name with a dot may be a containerd shim, which engines take without listing it: only they can tell. */
+function checkRuntimes({ runtimes }: PreflightMeasures): readonly PreflightProblem[] {
+  if (runtimes === undefined) return [];
+  const { asked, known } = runtimes;
+  return asked
+    .filter((name) => !known.includes(name))
+    .map((name) => ({
+      thing: "runtime",
+      severity: name.includes(".") || known.length === 0 ? "warn" : "refuse",
+      message: `the engine does not list the OCI runtime ${name}; it has ${known.join(", ") || "none listed"}`,
+      hint: "name one of these with --runtime or `runtime:`, or add it to the engine (`dockerd --add-runtime`)",
+      limit: null,
+      value: null,
+    }));
+}
+
+function checkOverlay({ overlayRefusal }: PreflightMeasures): readonly PreflightProblem[] {
+  if (overlayRefusal === undefined || overlayRefusal === null) return [];
+  return [
+    {
+      thing: "workspace",
+      severity: "refuse",
+      message: `overlay workspaces cannot be had here: ${overlayRefusal}`,
+      hint: "use --workspace copy, or auto",
+      limit: null,
+      value: null,
+    },
+  ];
 }
 
 function checkDisk(disk: DiskMeasure, limits: PreflightLimits): readonly PreflightProblem[] {

@@ -45,6 +45,8 @@ export interface SandboxSpec {
   /** Unique on the engine; the idempotency key of create. */
   readonly name: string;
   readonly image: string;
+  /** OCI runtime by the engine's name for it; null or absent takes its default. */
+  readonly runtime?: string | null;
   readonly argv: readonly string[];
   /** File inside the container to use as standard input, or null for /dev/null. */
   readonly stdinPath: string | null;

@@ -29,6 +29,8 @@ export interface RunPlanOptions {
   readonly slots?: number;
   readonly engine?: string;
   readonly workspace?: "auto" | "overlay" | "copy";
+  /** OCI runtime of every task, whatever the plan says. */
+  readonly runtime?: string;
   /** What becomes of uncommitted changes; `defaults.dirty` of the configuration where absent. */
   readonly dirty?: DirtyMode;
   /** Asked once where neither says and tracked files have changes; without it they are ignored. */
@@ -64,6 +66,9 @@ export interface PreflightRequest {
   readonly stateDir: string;
   readonly cacheDir: string;
   readonly images: readonly string[];
+  /** OCI runtimes that tasks name. */
+  readonly runtimes: readonly string[];
+  readonly workspace: RunSettings["workspaceDriver"];
   readonly slots: number;
   /** Memory cap of the largest task. */
   readonly memoryBytesPerSlot: number;
@@ -81,14 +86,20 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
   const stateDir = options.stateDir ?? deps.stateDir;
   const cacheDir = options.cacheDir ?? deps.cacheDir;
   const repository = await readRepositoryState(options.repository ?? deps.cwd);
-  const { config, plan, sources } = await readPlan(repository.path, {
+  const {
+    config,
+    plan: written,
+    sources,
+  } = await readPlan(repository.path, {
     plan: options.plan,
     cwd: deps.cwd,
     hostCpus: deps.hostCpus,
     ...(options.stdin ? { stdin: options.stdin } : {}),
   });
+  const plan = withRuntime(written, options.runtime);
   const engine = await deps.findEngine(options.engine);
   const slots = options.slots ?? config.slots ?? defaultSlots(deps.hostCpus);
+  const workspace = options.workspace ?? "auto";
   const warnings = [...repository.warnings];
   const start = await chooseStart({ ...options, dirty: options.dirty ?? config.dirty }, repository, cacheDir);
   warnings.push(...start.warnings);
@@ -96,9 +107,18 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
     const busy = Math.max(1, Math.min(slots, plan.tasks.length));
     const memoryBytesPerSlot = plan.tasks.reduce((most, task) => Math.max(most, task.caps.memoryBytes), 0);
     const images = [...new Set(plan.tasks.map((task) => task.image))];
-    warnings.push(
-      ...(await deps.preflight({ engine, stateDir, cacheDir, images, slots: busy, memoryBytesPerSlot })),
-    );
+    const runtimes = [...new Set(plan.tasks.flatMap(({ runtime }) => runtime ?? []))];
+    const check = {
+      engine,
+      stateDir,
+      cacheDir,
+      images,
+      runtimes,
+      workspace,
+      slots: busy,
+      memoryBytesPerSlot,
+    };
+    warnings.push(...(await deps.preflight(check)));
   }
   const settings: Omit<RunSettings, "runId"> = {
     repository: repository.path,
@@ -108,7 +128,7 @@ export async function startPlan(deps: RunPlanDeps, options: RunPlanOptions): Pro
     slots,
     seed: randomInt(2 ** 31),
     engine,
-    workspaceDriver: options.workspace ?? "auto",
+    workspaceDriver: workspace,
     sources,
     dirty: start.isDirty,
   };
@@ -144,6 +164,10 @@ export async function readPlan(
     return { config, ...orThrow("plan-invalid", await loadPlan({ ...options, ...from, cwd, inputs: plan })) };
   }
   return { config, plan: orThrow("plan-invalid", parsePlan(plan, options)), sources: ["<plan>"] };
+}
+
+function withRuntime(plan: Plan, runtime: string | undefined): Plan {
+  return runtime === undefined ? plan : { tasks: plan.tasks.map((task) => ({ ...task, runtime })) };
 }
 
 /** Agents mostly wait for a model, so more of them than cores keep the cores busy. */

@@ -38,6 +38,7 @@ export function sampleTask(taskId: string, extra: Partial<TaskSpec> = {}): TaskS
     files: { include: [], exclude: [], tests: "all", keywords: [], history: 1, extra: [] },
     context: { files: [], acceptance: [], prohibited: [], notes: null },
     protect: [],
+    runtime: null,
     verify: [],
     image: "sample:base",
     source: "plan.yaml",

@@ -23,6 +23,7 @@ interface RunOptions {
   readonly slots?: number;
   readonly engine?: string;
   readonly workspace: "auto" | "overlay" | "copy";
+  readonly runtime?: string;
   readonly output?: boolean;
   readonly json?: boolean;
   readonly detach?: boolean;
@@ -46,6 +47,7 @@ export function registerRun(program: Command, context: CliContext, deps: RunComm
         .choices(["auto", "overlay", "copy"])
         .default("auto"),
     )
+    .option("--runtime <name>", "OCI runtime of every task: runc, crun, runsc, ... (default: the plan's)")
     .addOption(
       new Option(
         "--dirty <mode>",
@@ -84,6 +86,7 @@ async function run(
     ...(canAsk(context, plan) ? { askDirty: (files) => askDirty(context, files) } : {}),
     ...(options.repo === undefined ? {} : { repository: options.repo }),
     ...(options.slots === undefined ? {} : { slots: options.slots }),
+    ...(options.runtime === undefined ? {} : { runtime: options.runtime }),
     ...(options.engine === undefined ? {} : { engine: options.engine }),
   });
   for (const warning of started.warnings) context.stderr.write(`warning: ${warning}\n`);

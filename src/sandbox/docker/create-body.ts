@@ -171,6 +171,7 @@ function hostConfig(spec: SandboxSpec, facts: CreateFacts): HostConfig {
   const isPodman = facts.product === "podman";
   const nproc = isPodman && facts.maxUserProcesses !== null ? facts.maxUserProcesses : null;
   return {
+    ...(spec.runtime == null ? {} : { Runtime: spec.runtime }),
     NetworkMode: "none",
     Init: true,
     AutoRemove: false,

@@ -53,6 +53,7 @@ describe("defaults", () => {
         context: { files: [], acceptance: [], prohibited: [], notes: null },
         protect: [],
         verify: [],
+        runtime: null,
         image: "bulkhead/agent:latest",
         source: "<plan>",
       },
@@ -65,6 +66,7 @@ describe("defaults", () => {
       defaults: {
         timeout: "10m",
         image: "project:1",
+        runtime: "runc",
         caps: { memory: "2g", pids: 100, disk: "1g", io: { read_bytes: "10m" } },
         retries: { max: 5, on: ["timeout"] },
         env: { A: "project", B: "project", C: "project", MODE: "project" },
@@ -76,7 +78,13 @@ describe("defaults", () => {
     });
     const [task] = plan(
       {
-        defaults: { image: "plan:1", caps: { pids: 50 }, env: { B: "plan", C: "plan" }, protect: "go.mod" },
+        defaults: {
+          image: "plan:1",
+          runtime: "crun",
+          caps: { pids: 50 },
+          env: { B: "plan", C: "plan" },
+          protect: "go.mod",
+        },
         agents: { claude: { argv: ["claude-next"], env: { MODE: "plan-agent" } } },
         tasks: [
           {
@@ -98,6 +106,7 @@ describe("defaults", () => {
     expect(task).toMatchObject({
       timeoutMs: 600_000,
       image: "plan:1",
+      runtime: "crun",
       caps: { cpus: 0.5, memoryBytes: 2 * 1024 ** 3, pids: 50, diskBytes: null, ioReadBytesPerSecond: null },
       retries: { max: 1, on: ["timeout"], baseMs: 1000 },
       protect: ["/ci/", "go.mod", "go.sum"],

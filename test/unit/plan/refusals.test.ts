@@ -141,7 +141,7 @@ describe("unknown fields", () => {
 
   test("one that is like none lists what there is and where it may belong", () => {
     expect(about({ run: "true", "<<": {} })).toEqual([
-      '"<<": unknown field; use one of id, task_id, title, run, shell, command, prompt, agent, image, priority, depends_on, timeout, retries, ' +
+      '"<<": unknown field; use one of id, task_id, title, run, shell, command, prompt, agent, image, runtime, priority, depends_on, timeout, retries, ' +
         "caps, caps_mode, env, files, context, protect or verify; merge keys are not part of YAML 1.2; put what tasks share under defaults",
     ]);
   });
@@ -270,7 +270,7 @@ describe("the whole", () => {
     [
       { tasks: [{ id: "a", run: "x" }], defaults: { slots: 2 } },
       [
-        "plan.yaml: defaults.slots: unknown field; use one of agent, image, timeout, retries, caps, caps_mode, env, files, protect or verify; " +
+        "plan.yaml: defaults.slots: unknown field; use one of agent, image, runtime, timeout, retries, caps, caps_mode, env, files, protect or verify; " +
           "slots goes under defaults of bulkhead.yaml",
       ],
     ],

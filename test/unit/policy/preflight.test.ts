@@ -120,4 +120,34 @@ describe("checkPreflight", () => {
     );
     expect(found.map(({ severity }) => severity)).toEqual(["refuse", "refuse", "warn"]);
   });
+
+  test("refuses a runtime that the engine does not list, and names those it has", () => {
+    const known = ["crun", "runc"];
+    expect(checkPreflight(measures({ runtimes: { asked: ["runc"], known } }), limits)).toEqual([]);
+    const [problem, ...rest] = checkPreflight(
+      measures({ runtimes: { asked: ["kata", "crun"], known } }),
+      limits,
+    );
+    expect(rest).toEqual([]);
+    expect(problem).toMatchObject({ thing: "runtime", severity: "refuse" });
+    expect(problem?.message).toBe("the engine does not list the OCI runtime kata; it has crun, runc");
+  });
+
+  test("only doubts a runtime that the engine may know without listing it", () => {
+    const shim = { asked: ["io.containerd.kata.v2"], known: ["runc"] };
+    expect(checkPreflight(measures({ runtimes: shim }), limits)[0]?.severity).toBe("warn");
+    const untold = { asked: ["crun"], known: [] };
+    expect(checkPreflight(measures({ runtimes: untold }), limits)[0]?.severity).toBe("warn");
+  });
+
+  test("refuses overlays that the person insists on and that cannot be had", () => {
+    expect(checkPreflight(measures({ overlayRefusal: null }), limits)).toEqual([]);
+    const [problem] = checkPreflight(measures({ overlayRefusal: "no root" }), limits);
+    expect(problem).toMatchObject({
+      thing: "workspace",
+      severity: "refuse",
+      message: "overlay workspaces cannot be had here: no root",
+      hint: "use --workspace copy, or auto",
+    });
+  });
 });

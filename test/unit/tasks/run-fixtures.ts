@@ -49,6 +49,7 @@ export function task(
     files: { include: [], exclude: [], tests: "all", keywords: [], history: 1, extra: [] },
     context: { files: [], acceptance: [], prohibited: [], notes: null },
     protect: [],
+    runtime: null,
     verify: [],
     image: "bulkhead",
     source: "plan.yaml",
