@@ -26,6 +26,8 @@ export interface CommitRange {
 export interface DiffOptions {
   readonly format: "patch" | "stat" | "names";
   readonly color: boolean;
+  /** Paths, as patches name them, that come before all others. */
+  readonly first?: readonly string[];
 }
 
 export interface IntegrationConflict {

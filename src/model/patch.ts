@@ -31,6 +31,16 @@ export interface Patch {
   readonly empty: boolean;
   /** Secrets that the patch brings in, as far as they were recognised. Absent where there are none. */
   readonly secrets?: readonly PatchSecret[];
+  /** What of it is on the risk list (`policy/risks.ts`), by rule. Absent where nothing is. */
+  readonly risks?: readonly PatchRisk[];
+}
+
+/** Files of a patch that fall under one rule of the risk list. */
+export interface PatchRisk {
+  readonly rule: string;
+  readonly files: number;
+  /** The first of them; as many as a person would read. */
+  readonly paths: readonly string[];
 }
 
 /** Where a patch brings in what looks like a secret. Never says what it is. */

@@ -70,6 +70,12 @@ export interface TaskViewJson {
       readonly rule: string;
       readonly line: number | null;
     }>;
+    /** What of it is on the risk list; `apply` wants each rule allowed. */
+    readonly risks: ReadonlyArray<{
+      readonly rule: string;
+      readonly files: number;
+      readonly paths: readonly string[];
+    }>;
   } | null;
   readonly caps: ReadonlyArray<{
     readonly cap: string;
@@ -157,6 +163,7 @@ function taskToJson(task: TaskView): TaskViewJson {
             ignored_files: patch.ignored.files,
             ignored_bytes: patch.ignored.bytes,
             secrets: patch.secrets ?? [],
+            risks: patch.risks ?? [],
           },
     caps: task.caps.map((cap) => ({
       cap: cap.cap,

@@ -7,7 +7,7 @@ import type { CommandDeps, DiffOptions } from "../command-deps.ts";
 import type { CliContext } from "../context.ts";
 import { findRun, findTasks, readRun, settingsOf } from "../find-run.ts";
 import { choosePalette, type Palette } from "../render/palette.ts";
-import { describePatch, describeSecrets } from "../render/task-words.ts";
+import { describePatch, describeRisks, describeSecrets } from "../render/task-words.ts";
 import { writeOut } from "../write-out.ts";
 
 interface DiffFlags {
@@ -60,7 +60,11 @@ export function registerDiff(program: Command, context: CliContext, deps: Comman
               context.stderr,
               `warning: ${task.spec.id} has what looks like a secret: ${line}\n`,
             );
-          const bytes = await deps.diffPatch(settingsOf(view), task.patch, options);
+          const risks = task.patch.risks ?? [];
+          for (const line of describeRisks(risks))
+            await writeOut(context.stderr, `warning: ${task.spec.id} needs a look: ${line}\n`);
+          const first = risks.flatMap(({ paths }) => paths);
+          const bytes = await deps.diffPatch(settingsOf(view), task.patch, { ...options, first });
           // One task's patch, piped, is exactly a patch; several are told apart by lines that `git apply` skips.
           const head = isTty || tasks.length > 1 ? renderHead(task, palette) : "";
           const body = isTty ? showable(bytes, options.color) : bytes;
@@ -102,6 +106,7 @@ function toDiffJson(tasks: readonly TaskView[]): object {
       commit: patch?.commit,
       ...patchSummary,
       secrets: patch?.secrets ?? [],
+      risks: patch?.risks ?? [],
       changes: patch?.files.map(({ path, kind, mode, insertions, deletions }) => ({
         path,
         kind,

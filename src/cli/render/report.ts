@@ -8,7 +8,14 @@ import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import { outputLogPath } from "../../util/state-layout.ts";
 import { fitToWidth } from "./display-width.ts";
 import { type Palette, STATE_STYLES } from "./palette.ts";
-import { counted, describeCounts, describePatch, describeSecrets, taskDurationMs } from "./task-words.ts";
+import {
+  counted,
+  describeCounts,
+  describePatch,
+  describeRisks,
+  describeSecrets,
+  taskDurationMs,
+} from "./task-words.ts";
 
 export interface ReportOptions {
   readonly palette: Palette;
@@ -28,6 +35,7 @@ export function renderReport(view: RunView, options: ReportOptions): string {
     renderHeadline(view, options),
     renderChanges(tasks, options),
     renderSecrets(tasks, palette),
+    renderRisks(tasks, palette),
     renderFailures(view, tasks, options),
     renderHeld(view, palette),
     renderCancelled(tasks, palette),
@@ -79,6 +87,15 @@ function renderSecrets(tasks: readonly TaskView[], palette: Palette): string[] {
     ),
   );
   return [palette.paint("bold", "What looks like secrets, in patches"), ...lines];
+}
+
+function renderRisks(tasks: readonly TaskView[], palette: Palette): string[] {
+  const lines = tasks.flatMap((task) =>
+    describeRisks(task.patch?.risks ?? []).map(
+      (line) => `  ${palette.paint("yellow", "!")} ${task.spec.id}: ${line}`,
+    ),
+  );
+  return lines.length === 0 ? [] : [palette.paint("bold", "To look at before you apply"), ...lines];
 }
 
 function renderFailures(view: RunView, tasks: readonly TaskView[], options: ReportOptions): string[] {
