@@ -4,9 +4,10 @@ import { RunnerError } from "../model/runner-error.ts";
 import { openEventStore } from "../store/sqlite/sqlite-event-store.ts";
 import { findSupervisor } from "../supervisor/reach-supervisor.ts";
 import { ok } from "../util/result.ts";
+import { quotePath } from "../util/sanitize-text.ts";
 import { databasePath } from "../util/state-layout.ts";
 import type { ObjectStore } from "../workspace/workspace.ts";
-import type { CommandDeps, RecoveredApply } from "./command-deps.ts";
+import type { CommandDeps, CommitRange, RecoveredApply } from "./command-deps.ts";
 import type { CliContext } from "./context.ts";
 import { settleApplies } from "./settle-applies.ts";
 
@@ -45,9 +46,17 @@ export function composeCommands(context: CliContext): CommandDeps {
       if (!options.dryRun) refuseIfWhole(await settleApplies(log, settings, stateDir), settings);
       const store = await storeOf(settings);
       const { repository, runId } = settings;
+      const range = options.branch === null ? integrated : await fromCommitted(store, settings, integrated);
       const run = { runId, taskIds: integrated.taskIds ?? [] };
       const journalDir = applyJournalDir(stateDir);
-      const applied = await applyPatches({ store, repository, integrated, journalDir, run, ...options });
+      const applied = await applyPatches({
+        store,
+        repository,
+        integrated: range,
+        journalDir,
+        run,
+        ...options,
+      });
       if (applied.ok) return applied.value;
       const { message, hint } = explainApplyRefusal(applied.error);
       throw new RunnerError("apply-refused", message, { data: { ...applied.error }, hint });
@@ -68,6 +77,25 @@ export function composeCommands(context: CliContext): CommandDeps {
       return sweep(context, { dryRun, olderThanMs });
     },
   };
+}
+
+/** A branch begins at a commit of the person's, also where the run began with uncommitted changes on top of it. */
+async function fromCommitted(
+  store: ObjectStore,
+  { repository, headCommit }: RunSettings,
+  integrated: CommitRange,
+): Promise<CommitRange> {
+  if (headCommit === undefined) return integrated;
+  const { moveOnto } = await import("../workspace/integrate-patches.ts");
+  await store.importCommit(repository, headCommit, 1);
+  const moved = await moveOnto(store.gitDir, headCommit, integrated);
+  if (moved.ok) return moved.value;
+  const files = moved.error.map((file) => quotePath(file));
+  throw new RunnerError(
+    "apply-refused",
+    `the patches build on changes that were not committed when the run began, in ${files.slice(0, 10).join(", ")}`,
+    { data: { files: moved.error }, hint: "commit those changes and apply without --branch" },
+  );
 }
 
 /** An apply that was killed after its last file and before its log entry leaves nothing to do but to say so. */

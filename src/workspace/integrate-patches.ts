@@ -53,6 +53,29 @@ export async function integratePatches(
   return ok({ parent: baseCommit, commit, tree });
 }
 
+/**
+ * The same commits on another base, for a branch of a run whose base holds uncommitted changes: the branch begins at a commit the person has.
+ * The paths in which a patch builds on what that base lacks are the error.
+ */
+export async function moveOnto(
+  gitDir: string,
+  base: string,
+  integrated: { readonly parent: string; readonly commit: string },
+): Promise<Result<Integrated, readonly string[]>> {
+  const range = `${integrated.parent}..${integrated.commit}`;
+  const list = await gitText(gitDir, ["rev-list", "--reverse", "--parents", range]);
+  let commit = base;
+  let tree = await gitText(gitDir, ["rev-parse", `${base}^{tree}`]);
+  for (const line of list.split("\n").filter((one) => one !== "")) {
+    const [from = "", parent = ""] = line.split(" ");
+    const merged = await mergeOnto(gitDir, { base: parent, ours: commit, theirs: from });
+    if (!merged.ok) return err(merged.error.map((path) => formatPath(pathOfKey(path))));
+    tree = merged.value;
+    commit = await copyCommit(gitDir, { from, tree, parent: commit, committer: null });
+  }
+  return ok({ parent: base, commit, tree });
+}
+
 /** A commit with the author, dates and message of `from` but another tree, parent and (where one is given) committer. */
 async function copyCommit(
   gitDir: string,

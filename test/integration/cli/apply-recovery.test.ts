@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/model/event.ts";
+import { runIdSchema } from "../../../src/model/ids.ts";
 import { openEventStore } from "../../../src/store/sqlite/sqlite-event-store.ts";
 import { databasePath } from "../../../src/util/state-layout.ts";
 import { gitText } from "../../../src/workspace/git.ts";
@@ -179,4 +180,27 @@ test("HEAD has it all already: said, not logged", async () => {
     stderr: expect.stringContaining("your HEAD has all of it already"),
   });
   expect(applied()).toHaveLength(1);
+});
+
+test("a run that began with uncommitted changes: applied beside them, and as a branch without them", async () => {
+  const dirty = await rig.patch("dirty", "echo local >> b.txt; echo mine > mine");
+  const task = await rig.patch("three", "echo 3 > f3; echo more >> a.txt", dirty.commit);
+  const begun = submitted([sampleTask("three")]);
+  if (begun.type !== "run-submitted") throw new Error("not the beginning of a run");
+  const later = runIdSchema.parse("20261130-150000-aaaaaa");
+  const settings = { ...begun.settings, repository: rig.repository, runId: later, baseCommit: dirty.commit };
+  const patch = { ...samplePatch("three", [["f", 1, 0]]), parent: task.parent, commit: task.commit };
+  const store = openEventStore(databasePath(stateDir), { nowMs: () => 1_800_000_000_000 });
+  store.append(later, [
+    { ...begun, settings: { ...settings, headCommit: rig.base } },
+    succeeded("three", patch),
+  ]);
+  store.close();
+  rig.sh("echo local >> b.txt; echo mine > mine");
+  expect(bulkhead("apply", later, "-y").code).toBe(0);
+  expect(rig.sh("git status --porcelain")).toBe("M  a.txt\n M b.txt\nA  f3\n?? mine\n");
+  expect(bulkhead("undo", later).code).toBe(0);
+  expect(bulkhead("apply", later, "--branch", "x", "-y")).toMatchObject({ code: 0, stderr: "" });
+  expect(rig.sh("git diff --name-only main x; git log --format=%s main..x")).toBe("a.txt\nf3\nDo three\n");
+  expect(rig.sh("git status --porcelain")).toBe(" M b.txt\n?? mine\n");
 });
