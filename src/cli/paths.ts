@@ -11,7 +11,7 @@ export function stateDirFrom(env: Env): string {
   );
 }
 
-/** The cache directory: object stores, base trees, the toolbox. Safe to delete when nothing runs. */
+/** The cache directory: object stores, base trees, the toolbox. Deleting it when nothing runs costs time, and the patches not applied yet. */
 export function cacheDirFrom(env: Env): string {
   return resolve(
     env["BULKHEAD_CACHE_DIR"] ??
