@@ -38,6 +38,8 @@ export type Failure =
       readonly reason: "pids";
       readonly fault: "agent";
       readonly limit: number;
+      /** Most processes at once; absent in older logs. */
+      readonly peak?: number | null;
       readonly denied: number;
       readonly exitCode: number;
     }
@@ -45,9 +47,25 @@ export type Failure =
       readonly reason: "disk-full";
       readonly fault: "agent";
       readonly limitBytes: number;
+      /** What lay there at the end, or when it was stopped. This and what follows is absent in older logs. */
+      readonly peakBytes?: number;
+      /** The cap that was reached: `disk` for the workspace, `tmp` for a scratch file system. */
+      readonly cap?: "disk" | "tmp";
+      /** Where inside, e.g. /tmp. */
+      readonly place?: string;
+      /** What ran out there: room, or entries for further files. */
+      readonly of?: "bytes" | "files";
+      /** `kernel` refused the write; `watch`: nothing did, and bulkhead found it over the cap. */
+      readonly by?: "kernel" | "watch";
       readonly exitCode: number;
     }
-  | { readonly reason: "killed"; readonly fault: "host"; readonly signal: string }
+  | {
+      readonly reason: "killed";
+      readonly fault: "host";
+      readonly signal: string;
+      /** How it is known: the engine was told to by somebody else, or the host was killing for memory meanwhile. */
+      readonly evidence?: "engine-order" | "host-memory";
+    }
   | { readonly reason: "cancelled"; readonly fault: "task" }
   | { readonly reason: "agent-error"; readonly fault: "agent"; readonly message: string }
   | {

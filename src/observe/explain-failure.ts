@@ -55,15 +55,15 @@ export function explainFailure(failure: Failure): Explanation {
         hint: `raise caps.pids above ${formatCount(failure.limit)}, or look for a process that starts itself again`,
       };
     case "disk-full":
-      return {
-        headline: `disk full: the workspace may hold ${formatBytes(failure.limitBytes)} of changes`,
-        detail: [`The main process ended with exit code ${failure.exitCode}.`],
-        hint: `raise caps.disk above ${formatBytes(failure.limitBytes)}, or keep build output out of the workspace`,
-      };
+      return explainDiskFull(failure);
     case "killed":
       return {
         headline: `killed from outside by ${plain(failure.signal)}`,
-        detail: ["Neither a cap of the task nor bulkhead ended it."],
+        detail: [
+          "Neither a cap of the task nor bulkhead ended it.",
+          ...(failure.evidence === "engine-order" ? ["Somebody had the engine send the signal."] : []),
+          ...(failure.evidence === "host-memory" ? ["The host itself was short of memory then."] : []),
+        ],
         hint: "look in the host's log (`journalctl -k`) for what ended it; the attempt is retried by itself",
       };
     case "cancelled":
@@ -141,8 +141,39 @@ function explainExit(failure: Extract<Failure, { reason: "exit" }>): Explanation
   const signal = failure.signal === undefined ? "" : ` (${plain(failure.signal)})`;
   return {
     headline: `ended with exit code ${failure.exitCode}${signal}`,
-    detail: failure.hint === undefined ? [] : [plain(failure.hint)],
+    detail: [
+      ...(failure.signal === "SIGKILL" || failure.signal === "SIGTERM"
+        ? ["Nobody had the engine send the signal: it came from the task itself."]
+        : []),
+      ...(failure.hint === undefined ? [] : [plain(failure.hint)]),
+    ],
     hint: "`bulkhead logs` shows its output",
+  };
+}
+
+function explainDiskFull(failure: Extract<Failure, { reason: "disk-full" }>): Explanation {
+  const limit = formatBytes(failure.limitBytes);
+  const used = failure.peakBytes === undefined ? "" : `, ${formatBytes(failure.peakBytes)} in use`;
+  const end =
+    failure.by === "watch"
+      ? "No kernel limit holds the workspace here: bulkhead measured it and ended the attempt."
+      : `The main process ended with exit code ${failure.exitCode}.`;
+  const detail = [
+    ...(failure.of === "files" ? ["It ran out of room for further files, not of bytes."] : []),
+    end,
+  ];
+  if (failure.cap === "tmp") {
+    const place = plain(failure.place ?? "/tmp");
+    return {
+      headline: `disk full: ${place} may hold ${limit}${used}`,
+      detail,
+      hint: `raise caps.tmp above ${limit} (it counts against caps.memory), or write large files to the workspace`,
+    };
+  }
+  return {
+    headline: `disk full: the workspace may hold ${limit} of changes${used}`,
+    detail,
+    hint: `raise caps.disk above ${limit}, or keep build output out of the workspace`,
   };
 }
 

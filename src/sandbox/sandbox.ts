@@ -66,6 +66,9 @@ export interface SandboxSpec {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** Why a sandbox is killed: its time is up, somebody wants it gone, or it wrote more than its cap where the kernel does not stop it. */
+export type KillCause = "timeout" | "cancelled" | "disk-full";
+
 export interface OutputChunk {
   readonly stream: "stdout" | "stderr";
   readonly bytes: Buffer;
@@ -99,7 +102,7 @@ export interface RunningSandbox {
   /** SIGTERM to the main process. */
   terminate(): Promise<void>;
   /** SIGKILL to everything inside. `because` becomes the failure of `ended`. */
-  kill(because: "timeout" | "cancelled"): Promise<void>;
+  kill(because: KillCause): Promise<void>;
 }
 
 export interface CreatedSandbox {

@@ -188,3 +188,9 @@ export function keyedIn(at: CgroupDir | null, file: string, key: string): number
   const line = text?.split("\n").find((one) => one.startsWith(`${key} `));
   return line === undefined ? null : Number(line.slice(key.length + 1));
 }
+
+/** How many processes the kernel has killed for memory since boot, on the whole host; null where it does not say. */
+export function readHostOomKills(): number | null {
+  const count = /^oom_kill (\d+)$/m.exec(readKernelFile("/proc/vmstat") ?? "")?.[1];
+  return count === undefined ? null : Number(count);
+}

@@ -28,6 +28,8 @@ export interface ExitTicket {
   /** Another source (the `wait` request) saw the end. */
   notifyEnded(): void;
   readonly oomEvents: () => number;
+  /** Numbers of the signals that the engine says it sent, whoever ordered them. */
+  readonly signals: () => readonly number[];
   /** MUST be called in the end, or the engine is asked about this container for ever. */
   release(): void;
 }
@@ -42,6 +44,8 @@ export interface ExitWatch {
 interface Waiter {
   readonly signal: PromiseWithResolvers<ExitSignal>;
   oomEvents: number;
+  /** By the engine's stamp: a stream that is opened again tells some events twice. */
+  readonly signals: Map<string, number>;
 }
 
 export function createExitWatch(client: EngineClient, logger: Logger, lostAfterMs: number): ExitWatch {
@@ -62,6 +66,7 @@ export function createExitWatch(client: EngineClient, logger: Logger, lostAfterM
     if (waiter === undefined) return;
     if (event.action === "die") waiter.signal.resolve({ kind: "ended" });
     if (event.action === "oom") waiter.oomEvents += 1;
+    if (event.action === "kill" && event.signal !== null) waiter.signals.set(event.stamp, event.signal);
   }
 
   async function openStream(): Promise<void> {
@@ -71,7 +76,7 @@ export function createExitWatch(client: EngineClient, logger: Logger, lostAfterM
       const since = lastEventSeconds === null ? {} : { since: lastEventSeconds - REPLAY_SECONDS };
       const opened = (await client.docker.getEvents({
         ...since,
-        filters: { type: ["container"], event: ["die", "oom"], label: [LABELS.state] },
+        filters: { type: ["container"], event: ["die", "oom", "kill"], label: [LABELS.state] },
       })) as Readable;
       if (isClosed) return void opened.destroy();
       stream = opened;
@@ -143,7 +148,7 @@ export function createExitWatch(client: EngineClient, logger: Logger, lostAfterM
 
   return {
     watch(id) {
-      const waiter: Waiter = { signal: Promise.withResolvers(), oomEvents: 0 };
+      const waiter: Waiter = { signal: Promise.withResolvers(), oomEvents: 0, signals: new Map() };
       waiters.set(id, waiter);
       if (waiters.size === 1) schedule(RECONCILE_MS);
       void openStream();
@@ -151,6 +156,7 @@ export function createExitWatch(client: EngineClient, logger: Logger, lostAfterM
         signal: waiter.signal.promise,
         notifyEnded: () => waiter.signal.resolve({ kind: "ended" }),
         oomEvents: () => waiter.oomEvents,
+        signals: () => [...waiter.signals.values()],
         release() {
           waiters.delete(id);
           if (waiters.size === 0) clearTimeout(timer);
@@ -181,8 +187,18 @@ function readLines(source: Readable, onLine: (line: string) => void): void {
   });
 }
 
+export interface EngineEvent {
+  readonly id: string;
+  readonly action: string;
+  readonly seconds: number | null;
+  /** Of a kill: the signal's number; null where it is told otherwise. */
+  readonly signal: number | null;
+  /** The same for the same event. */
+  readonly stamp: string;
+}
+
 /** Engines differ in old and new field names; both are read. Anything else is no event for us. */
-export function parseEvent(line: string): { id: string; action: string; seconds: number | null } | null {
+export function parseEvent(line: string): EngineEvent | null {
   let raw: unknown;
   try {
     raw = JSON.parse(line);
@@ -195,10 +211,18 @@ export function parseEvent(line: string): { id: string; action: string; seconds:
     Action?: unknown;
     status?: unknown;
     time?: unknown;
-    Actor?: { ID?: unknown };
+    timeNano?: unknown;
+    Actor?: { ID?: unknown; Attributes?: { signal?: unknown } };
   };
   const id = event.Actor?.ID ?? event.id;
   const action = event.Action ?? event.status;
   if (typeof id !== "string" || typeof action !== "string") return null;
-  return { id, action, seconds: typeof event.time === "number" ? event.time : null };
+  const signal = event.Actor?.Attributes?.signal;
+  return {
+    id,
+    action,
+    seconds: typeof event.time === "number" ? event.time : null,
+    signal: typeof signal === "string" && /^\d{1,2}$/.test(signal) ? Number(signal) : null,
+    stamp: `${String(event.timeNano)} ${String(signal)}`,
+  };
 }

@@ -9,11 +9,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Container, ContainerInspectInfo } from "dockerode";
 import type { CapReport } from "../../model/caps.ts";
 import type { Failure } from "../../model/failure.ts";
-import type { RunningSandbox, SandboxExit, SandboxSpec } from "../sandbox.ts";
-import { cgroupsOfContainer } from "./cgroup-files.ts";
+import type { KillCause, RunningSandbox, SandboxExit, SandboxSpec } from "../sandbox.ts";
+import { cgroupsOfContainer, readHostOomKills } from "./cgroup-files.ts";
 import { classifyExit } from "./classify-exit.ts";
 import { isCommandMissing } from "./command-lookup.ts";
-import { isDiskFull } from "./disk-space.ts";
+import { findFullWorkspace, type ScratchSpaces } from "./disk-space.ts";
 import { isGone, isUnreachable, messageOf, statusOf } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
 import type { ExitTicket } from "./exit-watch.ts";
@@ -30,6 +30,9 @@ export interface StartedParts {
   readonly ticket: ExitTicket;
   readonly pump: OutputPump;
   readonly meter: UsageMeter;
+  readonly scratch: ScratchSpaces;
+  /** The host's count of kills for memory at the start; null where it is not told. */
+  readonly hostOomKills: number | null;
   readonly caps: readonly CapReport[];
   readonly startedAtMs: number;
   readonly pid: number | null;
@@ -46,7 +49,9 @@ export function superviseSandbox(
   const { container, ticket, pump, meter } = parts;
   let isOver = false;
   let wasTerminated = false;
-  let killedBecause: "timeout" | "cancelled" | null = null;
+  let killedBecause: KillCause | null = null;
+  /** Signals we asked for, answered or not. */
+  const ordered: number[] = [];
   let killing: Promise<void> = Promise.resolve();
 
   async function finish(): Promise<SandboxExit> {
@@ -80,10 +85,14 @@ export function superviseSandbox(
       {
         exitCode,
         killedBecause,
-        wasTerminated,
         use,
         elapsedMs,
-        isDiskFull: exitCode !== 0 && (await isDiskFull(context, spec)),
+        full:
+          exitCode === 0
+            ? null
+            : ((await findFullWorkspace(context, spec)) ?? (await parts.scratch.findFull())),
+        foreignSignals: without(ticket.signals(), ordered),
+        wasHostShortOfMemory: parts.hostOomKills !== null && (readHostOomKills() ?? 0) > parts.hostOomKills,
         isCommandMissing: (exitCode === 126 || exitCode === 127) && (await isCommandMissing(context, spec)),
       },
       spec,
@@ -107,11 +116,13 @@ export function superviseSandbox(
     .finally(() => {
       isOver = true;
       ticket.release();
+      void parts.scratch.release().catch(() => undefined /* the process end closes what is left */);
     });
 
   /** True where the signal reached a running container; false where it had ended. Tries on while the engine is away. */
   async function send(signal: "SIGTERM" | "SIGKILL"): Promise<boolean> {
     while (!isOver) {
+      ordered.push(signal === "SIGTERM" ? 15 : 9);
       try {
         await context.client.call("signal container", () => container.kill({ signal }));
         return true;
@@ -161,6 +172,16 @@ export function superviseSandbox(
       await done;
     },
   };
+}
+
+/** What is left of `all` when each of `taken` was taken out once. */
+function without(all: readonly number[], taken: readonly number[]): readonly number[] {
+  const rest = [...taken];
+  return all.filter((one) => {
+    const at = rest.indexOf(one);
+    if (at !== -1) rest.splice(at, 1);
+    return at === -1;
+  });
 }
 
 function withoutState(last: Exclude<LastState, { kind: "state" }>): Failure {

@@ -7,8 +7,9 @@ import { unenforcedCaps } from "../../policy/caps.ts";
 import { err, ok, type Result } from "../../util/result.ts";
 import type { OutputSink, RunningSandbox, SandboxSpec } from "../sandbox.ts";
 import type { BlockDevice } from "./block-device.ts";
-import { type CgroupDirs, cgroupsOfContainer, readKernelFile } from "./cgroup-files.ts";
+import { type CgroupDirs, cgroupsOfContainer, readHostOomKills, readKernelFile } from "./cgroup-files.ts";
 import { isCommandMissing } from "./command-lookup.ts";
+import { holdScratchSpaces } from "./disk-space.ts";
 import { isUnreachable, messageOf, statusOf } from "./engine-client.ts";
 import type { EngineContext } from "./engine-context.ts";
 import type { ExitTicket } from "./exit-watch.ts";
@@ -53,6 +54,7 @@ export async function startSandbox(
     )) as unknown as Readable;
     const pump = pumpOutput(stream, parts.sink);
     const startedAtMs = performance.now();
+    const hostOomKills = context.sharesHost ? readHostOomKills() : null;
     try {
       await context.gate.use(() => context.client.call("start container", () => container.start()));
     } catch (error) {
@@ -61,15 +63,27 @@ export async function startSandbox(
     }
     const seen = await findProcess(context, parts, ticket);
     const meter = createUsageMeter(seen.dirs, placement.ownGroup?.inner ?? null, spec.caps);
+    const scratch = await holdScratchSpaces(context, spec, seen.pid);
     const caps = await reportCaps(context, spec, seen);
     if (parts.refuse !== null && !seen.hasEnded && unenforcedCaps(caps).length > 0) {
       meter.finish();
+      await scratch.release();
       await parts.refuse();
       return err({ reason: "caps-not-enforced", fault: "host", caps });
     }
     isRunning = true;
     return ok(
-      superviseSandbox(context, spec, { container, ticket, pump, meter, caps, startedAtMs, pid: seen.pid }),
+      superviseSandbox(context, spec, {
+        container,
+        ticket,
+        pump,
+        meter,
+        scratch,
+        hostOomKills,
+        caps,
+        startedAtMs,
+        pid: seen.pid,
+      }),
     );
   } catch (error) {
     if (isUnreachable(error)) {

@@ -83,7 +83,17 @@ describe("caps are read back from the kernel", () => {
       });
       const { caps, exit } = await rig.run(spec);
       expect(find(caps, "disk")).toMatchObject({ state: "enforced", actual: 8 * MIB });
-      expect(exit.failure).toEqual({ reason: "disk-full", fault: "agent", limitBytes: 8 * MIB, exitCode: 1 });
+      expect(exit.failure).toEqual({
+        reason: "disk-full",
+        fault: "agent",
+        limitBytes: 8 * MIB,
+        peakBytes: 8 * MIB,
+        cap: "disk",
+        place: "/workspace",
+        of: "bytes",
+        by: "kernel",
+        exitCode: 1,
+      });
     } finally {
       spawnSync("umount", [workspace]);
     }

@@ -1,5 +1,6 @@
+import Docker from "dockerode";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MIB, openRig, type Rig } from "./rig.ts";
+import { ENDPOINT, MIB, openRig, type Rig } from "./rig.ts";
 
 let rig: Rig;
 beforeAll(async () => {
@@ -88,9 +89,50 @@ describe("the cause of an end", () => {
     expect(exit).toMatchObject({ exitCode: 0, failure: null });
   });
 
-  test("a kill from elsewhere", async () => {
-    const { exit } = await rig.run(rig.spec(["sh", "-c", "kill -9 $$"]));
-    expect(exit.failure).toEqual({ reason: "killed", fault: "host", signal: "SIGKILL" });
+  test.each([
+    ["KILL", 137],
+    ["TERM", 143],
+  ])("SIG%s sent by the task to itself is its own end", async (signal, exitCode) => {
+    const { exit } = await rig.run(rig.spec(["sh", "-c", `kill -${signal} $$`]));
+    expect(exit.failure).toEqual({ reason: "exit", fault: "agent", exitCode, signal: `SIG${signal}` });
+  });
+
+  test.each(["SIGKILL", "SIGTERM"])(
+    "%s that somebody else has the engine send is a fault of the host",
+    async (signal) => {
+      const { exit } = await rig.run(rig.spec(["sleep", "60"]), async ({ id }) => {
+        await new Docker({ socketPath: ENDPOINT.replace("unix://", "") }).getContainer(id).kill({ signal });
+      });
+      expect(exit.failure).toEqual({ reason: "killed", fault: "host", signal, evidence: "engine-order" });
+    },
+  );
+
+  test.each([
+    ["/tmp", "bytes", "head -c 20000000 /dev/zero > /tmp/f"],
+    ["/home/agent", "bytes", "head -c 20000000 /dev/zero > $HOME/f"],
+    ["/tmp", "files", "i=0; while : > /tmp/$i; do i=$((i+1)); done"],
+  ])("%s full of %s", async (place, of, script) => {
+    const { exit } = await rig.run(
+      rig.spec(["sh", "-c", `sleep 0.2; ${script}`], { caps: { tmpBytes: 4 * MIB } }),
+    );
+    expect(exit.failure).toMatchObject({
+      reason: "disk-full",
+      fault: "agent",
+      limitBytes: 4 * MIB,
+      cap: "tmp",
+      place,
+      of,
+      by: "kernel",
+    });
+    const { peakBytes } = exit.failure as { peakBytes: number };
+    if (of === "bytes") expect(peakBytes).toBe(4 * MIB);
+    else expect(peakBytes).toBeLessThan(MIB);
+  });
+
+  test("a full /tmp that the program copes with is no failure", async () => {
+    const script = "sleep 0.2; head -c 20000000 /dev/zero > /tmp/f || exit 0; exit 9";
+    const { exit } = await rig.run(rig.spec(["sh", "-c", script], { caps: { tmpBytes: 4 * MIB } }));
+    expect(exit).toMatchObject({ exitCode: 0, failure: null });
   });
 
   test("a crash has its signal", async () => {

@@ -94,6 +94,38 @@ describe("explainFailure", () => {
     expect(explainFailure(EXAMPLES[reason])).toMatchObject({ headline, hint });
   });
 
+  test("a full disk says which place, how much lay there, what ran out, and who noticed", () => {
+    const full = { reason: "disk-full", fault: "agent", limitBytes: 16 * MIB, exitCode: 1 } as const;
+    const tmp = { ...full, cap: "tmp", place: "/tmp", peakBytes: MIB, of: "files", by: "kernel" } as const;
+    expect(explainFailure(tmp)).toEqual({
+      headline: "disk full: /tmp may hold 16 MiB, 1 MiB in use",
+      detail: [
+        "It ran out of room for further files, not of bytes.",
+        "The main process ended with exit code 1.",
+      ],
+      hint: "raise caps.tmp above 16 MiB (it counts against caps.memory), or write large files to the workspace",
+    });
+    const watched = { ...full, cap: "disk", peakBytes: 20 * MIB, of: "bytes", by: "watch" } as const;
+    expect(explainFailure(watched)).toMatchObject({
+      headline: "disk full: the workspace may hold 16 MiB of changes, 20 MiB in use",
+      detail: ["No kernel limit holds the workspace here: bulkhead measured it and ended the attempt."],
+    });
+  });
+
+  test("a kill names its evidence; one of the task's own is no fault of the host", () => {
+    const killed = { reason: "killed", fault: "host", signal: "SIGKILL" } as const;
+    expect(explainFailure({ ...killed, evidence: "engine-order" }).detail).toContain(
+      "Somebody had the engine send the signal.",
+    );
+    expect(explainFailure({ ...killed, evidence: "host-memory" }).detail).toContain(
+      "The host itself was short of memory then.",
+    );
+    const own = { reason: "exit", fault: "agent", exitCode: 137, signal: "SIGKILL" } as const;
+    expect(explainFailure(own).detail).toEqual([
+      "Nobody had the engine send the signal: it came from the task itself.",
+    ]);
+  });
+
   test("lists files, caps and problems, hostile names escaped, long lists counted", () => {
     expect(explainFailure(EXAMPLES["parents-conflict"]).detail).toEqual([
       "conflict in src/x.ts",

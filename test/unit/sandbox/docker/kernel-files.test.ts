@@ -89,12 +89,19 @@ describe("files of a process", () => {
 
 describe("what engines say", () => {
   test("events in old and new form; anything else is none", () => {
-    expect(parseEvent('{"Action":"die","Actor":{"ID":"a"},"time":7}')).toEqual({
+    expect(parseEvent('{"Action":"die","Actor":{"ID":"a"},"time":7}')).toMatchObject({
       id: "a",
       action: "die",
       seconds: 7,
+      signal: null,
     });
-    expect(parseEvent('{"status":"oom","id":"b"}')).toEqual({ id: "b", action: "oom", seconds: null });
+    expect(parseEvent('{"status":"oom","id":"b"}')).toMatchObject({ id: "b", action: "oom", seconds: null });
+    const kill = (signal: unknown) =>
+      parseEvent(JSON.stringify({ Action: "kill", id: "c", timeNano: 9, Actor: { Attributes: { signal } } }));
+    expect(kill("15")).toMatchObject({ action: "kill", signal: 15 });
+    expect(kill("15")?.stamp).toBe(kill("15")?.stamp);
+    expect(kill("9")?.stamp).not.toBe(kill("15")?.stamp);
+    for (const odd of [9, "KILL", "", null, {}, "999"]) expect(kill(odd)?.signal).toBeNull();
     for (const line of ["", "null", "[]", "{", '{"Action":3}', '"die"']) expect(parseEvent(line)).toBeNull();
   });
 
