@@ -37,7 +37,7 @@ const TASKS = [
   { id: "daemon", run: "setsid sleep 300 & echo parent done; exit 0" },
   {
     id: "late-writer",
-    run: `setsid sh -c 'sleep 1; echo late > late.txt; while :; do sleep 1; done' ${LATE} </dev/null >/dev/null 2>&1 & echo early > early.txt; exit 0`,
+    run: `setsid sh -c 'sleep 1; echo late > late.txt; while :; do sleep 1; done' ${LATE} </dev/null >/dev/null 2>&1 & echo early > early.txt; sleep 0.3; exit 0`,
   },
   { id: "stopped", timeout: "3s", run: "kill -STOP $$; sleep 100" },
   { id: "escapes", run: ESCAPES },
