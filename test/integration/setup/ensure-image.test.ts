@@ -97,9 +97,10 @@ test("the relay carries TCP inside to the socket of the door", async () => {
     [
       "export BULKHEAD_DOOR=/tmp/door.sock",
       "socat UNIX-LISTEN:/tmp/door.sock,fork EXEC:cat &",
+      // The door is there before the relay, as in an attempt; the relay's own listener comes up in its own time.
+      "for i in $(seq 200); do [ -S /tmp/door.sock ] && break; sleep 0.05; done",
       "bulkhead-relay &",
-      // Both listeners come up in their own time: ask again until the connection is taken.
-      "for i in $(seq 100); do echo through | socat -t 2 - TCP:127.0.0.1:7070 2>/dev/null && break; sleep 0.05; done",
+      'for i in $(seq 100); do out=$(echo through | socat -t 2 - TCP:127.0.0.1:7070 2>/dev/null); [ -n "$out" ] && break; sleep 0.05; done; echo "$out"',
     ].join("\n"),
   );
   expect(echoed.trim()).toBe("through");
