@@ -64,7 +64,8 @@ export const RISK_RULES: readonly RiskRule[] = [
   {
     id: "git-config",
     why: "changes what git itself does with the repository",
-    test: anyOf([".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig"]),
+    // A folder with a HEAD can be a repository of its own, with programs in its configuration, to a git that runs in it.
+    test: anyOf([".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig", "HEAD"]),
   },
   {
     id: "editor-task",

@@ -5,7 +5,7 @@ import { TASK_STATES } from "../../observe/run-view.ts";
 import { explainRisk } from "../../policy/risks.ts";
 import { formatDuration } from "../../util/duration.ts";
 import { formatCount } from "../../util/format-count.ts";
-import { sanitizeForTerminal } from "../../util/sanitize-text.ts";
+import { quotePath, sanitizeForTerminal } from "../../util/sanitize-text.ts";
 import { type Palette, STATE_STYLES } from "./palette.ts";
 
 /** `3 files +40 -2`, `no changes`. */
@@ -40,7 +40,7 @@ const MAX_RISKY_PATHS_SHOWN = 5;
 /** `ci-config: .github/workflows/ci.yml; it runs on build servers`, a line for each rule. */
 export function describeRisks(risks: readonly PatchRisk[]): string[] {
   return risks.map(({ rule, files, paths }) => {
-    const shown = paths.slice(0, MAX_RISKY_PATHS_SHOWN).map((path) => sanitizeForTerminal(path));
+    const shown = paths.slice(0, MAX_RISKY_PATHS_SHOWN).map((path) => sanitizeForTerminal(quotePath(path)));
     const more = files > shown.length ? ` and ${formatCount(files - shown.length)} more` : "";
     return `${rule}: ${shown.join(", ")}${more}; ${explainRisk(rule)}`;
   });

@@ -30,6 +30,7 @@ describe("paths of the risk list", () => {
     ["git-hooks", ".pre-commit-config.yaml"],
     ["git-config", "docs/.gitattributes"],
     ["git-config", ".gitmodules"],
+    ["git-config", "docs/HEAD"],
     ["editor-task", ".vscode/tasks.json"],
     ["editor-task", ".devcontainer/devcontainer.json"],
     ["agent-config", "CLAUDE.md"],
