@@ -20,10 +20,12 @@ import type { Engine, EngineInfo, RunningSandbox, SandboxExit } from "../sandbox
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import { attemptDir, outputLogPath } from "../util/state-layout.ts";
+import { readOwnExclude } from "../workspace/own-exclude.ts";
 import { findPatchRisks } from "../workspace/scan-risks.ts";
 import { findPatchSecrets } from "../workspace/scan-secrets.ts";
 import type { ObjectStore, Workspace, WorkspaceDriver } from "../workspace/workspace.ts";
 import { type AttemptFiles, makePrivateDir, writeAttemptFiles } from "./attempt-files.ts";
+import { judgeDisk, openDiskNote, prepareDiskWatch } from "./disk-watch.ts";
 import type { AttemptHandle, AttemptListener, AttemptRequest, AttemptResult, Executor } from "./executor.ts";
 import { linkManifest } from "./link-manifest.ts";
 import type { Repositories } from "./repositories.ts";
@@ -183,6 +185,7 @@ async function perform(
       image: image.id,
       diskBytes: task.caps.diskBytes,
       message: commitMessage(request),
+      exclude: await readOwnExclude(settings.repository),
     });
     undo.push({ what: "the workspace", run: () => opened.release() });
     return { workspace: opened, snapshot: made.value };
@@ -193,7 +196,8 @@ async function perform(
     tookMs: deps.clock.nowMs() - beganMs,
   });
 
-  if (task.capsMode === "strict" && workspace.diskCap !== "hard") refuseOpenDisk(task.caps.diskBytes);
+  if (task.capsMode === "strict" && workspace.diskCap !== "hard")
+    refuseOpenDisk(task.caps.diskBytes, openDiskNote(workspace));
 
   const { doorDir, files } = await phase("door", () =>
     openAttemptDoor(deps, request, snapshot, image.id, beganMs, undo),
@@ -201,6 +205,7 @@ async function perform(
   const output = await deps.openOutput(outputLogPath(deps.stateDir, key), request.secrets, listener.output);
   undo.push({ what: "the output log", run: () => output.close() });
 
+  const watch = await phase("create", () => prepareDiskWatch(deps.engine, workspace, task.caps.diskBytes));
   const created = await phase("create", async () => {
     const made = await deps.engine.create(
       buildSandboxSpec(request, {
@@ -208,6 +213,7 @@ async function perform(
         volume: workspace.volume,
         devicePath: workspace.devicePath,
         diskCap: workspace.diskCap ?? "none",
+        ...(watch === null ? {} : { diskNote: watch.note }),
         doorDir,
         toolboxDir: deps.toolboxDir,
         hostsFile: deps.hostsFile,
@@ -230,17 +236,18 @@ async function perform(
   if (control.because !== null) endGracefully(running, control.because);
   void files.writeMetadata(running.caps).catch(() => undefined /* the door is being closed already */);
 
+  const diskWatch = watch?.start(() => void running.kill("disk-full"));
   const exit = await running.ended;
   control.running = null;
   // Whoever reads the log after `attempt-ended` finds all of it.
   await output.close();
-  return collect(deps, request, control, workspace, exit, () => created.remove());
+  const ended = await judgeDisk(exit, diskWatch, task.caps.diskBytes);
+  return collect(deps, request, control, workspace, ended, () => created.remove());
 }
 
 /** Known before anything has run, unlike the caps that only the kernel can tell of (`strict` of `CreatedSandbox.start`). */
-function refuseOpenDisk(requested: number | null): void {
+function refuseOpenDisk(requested: number | null, note: string): void {
   if (requested === null) return;
-  const note = "the workspace is on no file system of its own";
   const caps = [{ cap: "disk", requested, actual: null, state: "not-enforced", note }] as const;
   throw new AttemptFailed({ reason: "caps-not-enforced", fault: "host", caps });
 }

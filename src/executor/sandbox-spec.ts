@@ -21,6 +21,8 @@ export interface SandboxPlaces {
   readonly devicePath: string | null;
   /** Whether the workspace lies on a file system of the size that `caps.disk` asks for. */
   readonly diskCap: "hard" | "none";
+  /** What is said of a disk cap that is not `hard`. */
+  readonly diskNote?: string;
   readonly doorDir: string;
   readonly toolboxDir: string;
   readonly hostsFile: string;
@@ -81,6 +83,7 @@ export function buildSandboxSpec(request: AttemptRequest, places: SandboxPlaces)
     caps: task.caps,
     diskEnforced:
       places.diskCap === "hard" && task.caps.diskBytes !== null ? { bytes: task.caps.diskBytes } : null,
+    ...(places.diskNote === undefined ? {} : { diskNote: places.diskNote }),
     innerTimeoutMs: task.timeoutMs + INNER_TIMEOUT_GRACE_MS,
     ioDevicePath: places.devicePath,
     labels: attemptLabels(places.stateId, key),

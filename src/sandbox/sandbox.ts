@@ -58,6 +58,8 @@ export interface SandboxSpec {
   readonly caps: Caps;
   /** The size-limited file system the workspace is on, null where it is on none; absent where that is not known. */
   readonly diskEnforced?: { readonly bytes: number } | null;
+  /** What is said of a disk cap that no kernel limit keeps. */
+  readonly diskNote?: string;
   /** Hard limit inside the container, a little above the host's own (row A8). */
   readonly innerTimeoutMs: number;
   /** Host directory whose block device the IO caps are put on; null leaves them off. */
@@ -142,6 +144,10 @@ export interface Engine {
   listVolumes(
     labels: Readonly<Record<string, string>>,
   ): Promise<ReadonlyArray<{ name: string; labels: Readonly<Record<string, string>> }>>;
+  /** Host directory of a plain volume's files, where this process can read them; else null. */
+  locateVolume(name: string): Promise<string | null>;
+  /** Bytes in a plain volume by the engine's own count, null where it tells none. It looks at everything it has: dear, so ask seldom. */
+  countVolume(name: string): Promise<number | null>;
   /** Unpacks a tar stream into `path` (must lie in a volume) of a throw-away container that mounts the volume. `rootUid` owns its top. */
   putArchive(volume: string, image: string, tar: NodeJS.ReadableStream, rootUid?: number): Promise<void>;
   /** Streams the content of the volume as tar, through a throw-away container. */

@@ -57,6 +57,8 @@ export interface Workspace {
   readonly devicePath: string | null;
   /** Whether `diskBytes` is kept by the kernel: `hard`, or `none` where it is only checked afterwards. */
   readonly diskCap?: "hard" | "none";
+  /** Why the kernel does not keep a cap that was asked for. */
+  readonly diskNote?: string;
   /** Reads what changed into a commit. Only after the container is gone. */
   readPatch(limits: ResultLimits): Promise<Result<Patch, Failure>>;
   /** Removes volume, upper directory and mounts. Safe to repeat; goes on after a failing step and reports all. */
@@ -79,6 +81,8 @@ export interface OpenRequest {
   readonly diskBytes: number | null;
   /** Commit message of the patch. */
   readonly message: string;
+  /** Patterns of the person's own `info/exclude`: new files that match stay out of the patch. */
+  readonly exclude?: string;
 }
 
 /** Bulkhead's own bare object store for one user repository, under the cache directory. */

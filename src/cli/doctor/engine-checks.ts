@@ -9,6 +9,7 @@ import {
 import { type Engine, type EngineInfo, LABELS } from "../../sandbox/sandbox.ts";
 import { ensureToolbox } from "../../sandbox/toolbox.ts";
 import { probeOverlay } from "../../workspace/choose-driver.ts";
+import { probeDiskImage } from "../../workspace/overlay/disk-image.ts";
 import { DEFAULT_IMAGE } from "../commands/setup.ts";
 import type { CliContext } from "../context.ts";
 import { type DoctorCheck, failed, failedBy, passed, warned } from "./doctor-check.ts";
@@ -54,7 +55,8 @@ export async function checkEngine(
     if (!canRun || toolbox.found === null) return { checks, info, caps: [] };
     const probe = await probeSandbox(engine, info, options.image, toolbox.found, context);
     const workspace = await checkWorkspace(engine, info, options.image, context);
-    return { checks: [...checks, workspace, ...probe.checks], info, caps: probe.caps };
+    const disk = await checkDiskCap(workspace.state === "ok", context.stateDir);
+    return { checks: [...checks, workspace, disk, ...probe.checks], info, caps: probe.caps };
   } catch (cause) {
     const check = failedBy("engine", cause, "see the engine's own log");
     return { checks: [check, toolbox.check], info: null, caps: [] };
@@ -135,4 +137,20 @@ async function checkWorkspace(
   if (verdict.usable) return passed("workspace", "overlays work: a snapshot costs milliseconds");
   const hint = "runs work all the same, but each attempt pays for copying the tree";
   return warned("workspace", `snapshots are copies: ${verdict.why}`, hint);
+}
+
+/** How `caps.disk` will be kept here, found out by trying. */
+async function checkDiskCap(hasOverlay: boolean, stateDir: string): Promise<DoctorCheck> {
+  const why = hasOverlay ? await probeDiskImage(stateDir) : "workspaces are copies";
+  if (why === null) {
+    return passed(
+      "disk cap",
+      "kept by the kernel: an attempt with caps.disk gets a file system of that size",
+    );
+  }
+  return warned(
+    "disk cap",
+    `not kept by the kernel (${why}): what an attempt writes is measured every second or so, and it is stopped when over caps.disk`,
+    "fine for honest tasks; for others run as root with loop devices and overlays",
+  );
 }

@@ -18,6 +18,7 @@ import type { EngineContext } from "./engine-context.ts";
 import { createExitWatch } from "./exit-watch.ts";
 import { type OwnGroup, ownGroupOf } from "./own-group.ts";
 import { asRunnerError, removeContainer } from "./remove-container.ts";
+import { countVolume, locateVolume } from "./volume-size.ts";
 import {
   createVolume,
   getArchive,
@@ -114,6 +115,8 @@ export async function createDockerEngine(options: DockerEngineOptions): Promise<
     createVolume: (spec) => createVolume(context, spec),
     removeVolume: (name) => removeVolume(context, name),
     listVolumes: (labels) => listVolumes(context, labels),
+    locateVolume: (name) => locateVolume(context, name),
+    countVolume: (name) => countVolume(context, name),
     putArchive: (volume, image, tar, rootUid) => putArchive(context, volume, image, tar, rootUid),
     getArchive: (volume, image) => getArchive(context, volume, image),
     async close() {

@@ -104,7 +104,7 @@ export function readTmp(mounts: string, targets: readonly string[]): number | nu
 async function readDisk(pid: number | null, spec: SandboxSpec): Promise<CapReading> {
   if (spec.caps.diskBytes === null) return { actual: null };
   if (spec.diskEnforced === null)
-    return { actual: null, note: "the workspace is on no file system of its own" };
+    return { actual: null, note: spec.diskNote ?? "the workspace is on no file system of its own" };
   if (pid === null) return { actual: null };
   try {
     // The mount's own target, not a directory below it: what lies below may be a link planted by the container.

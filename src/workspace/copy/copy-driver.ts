@@ -53,6 +53,7 @@ function describeWorkspace({ store, volumes, clock }: CopyDriverOptions, request
     volume,
     devicePath: null,
     diskCap: "none",
+    diskNote: "the workspace is a copy in a volume of the engine, which has no size limit",
     async readPatch(limits) {
       const tar = await volumes.getArchive(volume, image);
       try {
@@ -64,6 +65,7 @@ function describeWorkspace({ store, volumes, clock }: CopyDriverOptions, request
           key,
           limits,
           message,
+          ...(request.exclude === undefined ? {} : { exclude: request.exclude }),
           atMs: clock.nowMs(),
         });
       } finally {

@@ -1,6 +1,7 @@
-import { mkdir, open } from "node:fs/promises";
+import { mkdir, mkdtemp, open } from "node:fs/promises";
 import { join } from "node:path";
 import { RunnerError } from "../../model/runner-error.ts";
+import { removeTree } from "../remove-tree.ts";
 import { runTool } from "../run-tool.ts";
 import { unmount } from "./mounts.ts";
 
@@ -18,6 +19,7 @@ const JOURNAL_MB = 4;
 const OVERHEAD_BYTES = (JOURNAL_MB + 2) * 1024 ** 2;
 const OVERHEAD_SHARE = 1 / 256;
 const BLOCK_BYTES = 4_096;
+const PROBE_BYTES = 8 * 1024 ** 2;
 
 /**
  * Makes and mounts a file system that holds about `bytes` of files (and a number of inodes that grows with it). A few megabytes on disk
@@ -78,4 +80,19 @@ export function closeDiskImage(attemptDir: string): Promise<void> {
 /** Where an attempt's image lies and is mounted. */
 export function imagePaths(attemptDir: string): { image: string; directory: string } {
   return { image: join(attemptDir, "disk.img"), directory: join(attemptDir, "disk") };
+}
+
+/** Why no image can be made on this machine, found out by making a small one below `parent`; null where it can. Leaves nothing. */
+export async function probeDiskImage(parent: string): Promise<string | null> {
+  await mkdir(parent, { recursive: true, mode: 0o700 });
+  const attemptDir = await mkdtemp(join(parent, "probe-"));
+  try {
+    await createDiskImage(attemptDir, PROBE_BYTES);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    await closeDiskImage(attemptDir);
+    await removeTree(attemptDir);
+  }
 }

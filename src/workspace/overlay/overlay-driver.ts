@@ -37,9 +37,10 @@ export function createOverlayDriver(options: OverlayDriverOptions): WorkspaceDri
   return {
     name: "overlay",
     async open(request) {
-      const workspace = describeWorkspace(options, request);
+      const disk = await prepareDisk(request);
+      const workspace = describeWorkspace(options, request, disk);
       try {
-        await prepare(options.volumes, request, uid);
+        await prepare(options.volumes, request, disk, uid);
         return workspace;
       } catch (error) {
         // What was made so far goes again; the error that counts is the first.
@@ -56,17 +57,35 @@ interface Places {
   readonly merged: string;
 }
 
-function placesOf({ attemptDir, diskBytes }: OpenRequest): Places {
-  const top = diskBytes === null ? attemptDir : imagePaths(attemptDir).directory;
+/** What the upper directory lies on: an image of its own that limits its size, or the state directory's file system. */
+type Disk = { readonly kind: "image" } | { readonly kind: "shared"; readonly why?: string };
+
+/**
+ * Makes the image that a disk cap asks for. Where the machine cannot (no loop devices, no mke2fs), the attempt goes on without, and the
+ * workspace says so: whether that will do is for the caller to decide.
+ */
+async function prepareDisk({ attemptDir, diskBytes }: OpenRequest): Promise<Disk> {
+  if (diskBytes === null) return { kind: "shared" };
+  if (await exists(placesOf(attemptDir, { kind: "image" }).upper)) return { kind: "image" };
+  try {
+    await createDiskImage(attemptDir, diskBytes);
+    return { kind: "image" };
+  } catch (error) {
+    if (!(error instanceof RunnerError)) throw error;
+    const { image, directory } = imagePaths(attemptDir);
+    await removeTree(image, directory);
+    return { kind: "shared", why: `no disk image can be made here: ${error.message}` };
+  }
+}
+
+function placesOf(attemptDir: string, disk: Disk): Places {
+  const top = disk.kind === "image" ? imagePaths(attemptDir).directory : attemptDir;
   return { upper: join(top, "upper"), work: join(top, "work"), merged: join(attemptDir, "merged") };
 }
 
-async function prepare(volumes: VolumePort, request: OpenRequest, uid: number): Promise<void> {
-  const { upper, work } = placesOf(request);
+async function prepare(volumes: VolumePort, request: OpenRequest, disk: Disk, uid: number): Promise<void> {
+  const { upper, work } = placesOf(request.attemptDir, disk);
   const o = writableOptions({ layers: request.snapshot.layers, upper, work });
-  if (request.diskBytes !== null && !(await exists(upper))) {
-    await createDiskImage(request.attemptDir, request.diskBytes);
-  }
   await mkdir(upper, { recursive: true, mode: 0o755 });
   await mkdir(work, { recursive: true, mode: 0o700 });
   // The top of the merged view is the upper directory itself, as far as owner and mode go.
@@ -78,15 +97,16 @@ async function prepare(volumes: VolumePort, request: OpenRequest, uid: number): 
   });
 }
 
-function describeWorkspace(options: OverlayDriverOptions, request: OpenRequest): Workspace {
-  const { upper, work, merged } = placesOf(request);
+function describeWorkspace(options: OverlayDriverOptions, request: OpenRequest, disk: Disk): Workspace {
+  const { upper, work, merged } = placesOf(request.attemptDir, disk);
   const { attemptDir, key, snapshot, message } = request;
   const volume = volumeName(request);
   return {
     driver: "overlay",
     volume,
     devicePath: upper,
-    diskCap: request.diskBytes === null ? "none" : "hard",
+    diskCap: disk.kind === "image" ? "hard" : "none",
+    ...(disk.kind === "shared" && disk.why !== undefined ? { diskNote: disk.why } : {}),
     async readPatch(limits) {
       const common = {
         gitDir: options.store.gitDir,
@@ -94,6 +114,7 @@ function describeWorkspace(options: OverlayDriverOptions, request: OpenRequest):
         key,
         limits,
         message,
+        ...(request.exclude === undefined ? {} : { exclude: request.exclude }),
         atMs: options.clock.nowMs(),
       };
       // Where nothing was written there is no merged view to look at.

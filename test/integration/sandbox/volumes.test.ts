@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { extract, pack } from "tar-stream";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { usedBelow } from "../../../src/executor/disk-watch.ts";
 import { LABELS } from "../../../src/sandbox/sandbox.ts";
 import { IMAGE, openRig, type Rig } from "./rig.ts";
 
@@ -34,6 +35,22 @@ test("a volume is found by its labels", async () => {
     ]);
     expect(await rig.engine.listVolumes({ [LABELS.state]: rig.stateId, purpose: "other" })).toEqual([]);
   });
+});
+
+test("what lies in a volume is counted by the engine, and by us where its files are ours to read", async () => {
+  await withVolume(async (volume) => {
+    const tar = pack();
+    tar.entry({ name: "data", mode: 0o644 }, Buffer.alloc(3_000_000, 1));
+    tar.finalize();
+    await rig.engine.putArchive(volume, IMAGE, Readable.from(tar));
+    const counts = await Promise.all([rig.engine.countVolume(volume), rig.engine.countVolume(volume)]);
+    expect(counts).toEqual([3_000_000, 3_000_000]);
+    const directory = await rig.engine.locateVolume(volume);
+    expect(directory === null).toBe(process.getuid?.() !== 0);
+    if (directory !== null) expect(await usedBelow(directory)).toBeGreaterThanOrEqual(3_000_000);
+  });
+  expect(await rig.engine.countVolume("bulkhead-test-no-such")).toBeNull();
+  expect(await rig.engine.locateVolume("bulkhead-test-no-such")).toBeNull();
 });
 
 test("a name that exists with other options is refused, not silently reused", async () => {

@@ -172,6 +172,7 @@ describe("setup, then doctor", () => {
       expect([name, states.get(name)]).toEqual([name, "ok"]);
     }
     expect(states.has("workspace")).toBe(true);
+    expect(["ok", "warn"]).toContain(states.get("disk cap"));
     // Built on a base of our choice, which the default setup would not use.
     expect(states.get("image")).toBe("warn");
     expect(report.caps.map(({ cap }) => cap)).toEqual([...CAP_NAMES]);
