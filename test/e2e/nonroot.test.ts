@@ -85,7 +85,7 @@ test("a run works on copies and says why they are copies", async () => {
 });
 
 test("apply gives files owned by the user, with their modes; undo takes them back", async () => {
-  expectCode(await user.run(["apply", "-y"], repository), 0);
+  expectCode(await user.run(["apply", "-y", "--allow", "executable-bit,symlink"], repository), 0);
   expect(user.sh("git status --porcelain --untracked-files=all", repository).split("\n").toSorted()).toEqual(
     ["", "D  gone.txt", "M  src/a.txt", "A  copy.txt", "A  link", 'A  "new/\\303\\274.txt"'].toSorted(),
   );
