@@ -6,6 +6,8 @@ import { removeTree } from "./remove-tree.ts";
 import { runSteps } from "./run-steps.ts";
 import type { VolumePort } from "./workspace.ts";
 
+export { probeDiskImage } from "./overlay/disk-image.ts";
+
 export type OverlayVerdict = { readonly usable: true } | { readonly usable: false; readonly why: string };
 
 /**

@@ -173,8 +173,8 @@ os.setxattr(path, "security.capability", b"\\x01\\0\\0\\2" + b"\\xff" * 16); pri
     id: "containment/host-processes",
     claim: "sees the host's processes and their command lines",
     baseline: PRIVILEGED,
-    // In two parts: the search must not find itself.
-    script: `cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -a -o '${PREY.slice(0, 5)}''${PREY.slice(5)}' | head -1 | grep .`,
+    // With one letter in brackets: the search must not find its own command line.
+    script: `cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -a -o '[${PREY[0]}]${PREY.slice(1)}' | head -1 | grep .`,
   },
   {
     id: "containment/kill-host-process",

@@ -213,9 +213,11 @@ describe("places where nothing can run", () => {
         env,
       });
       expectCode(forced, 3);
-      expect(forced.stdout).toContain(
-        `overlay workspaces cannot be had here: ${stateDir} has characters that mount options cannot carry (use --workspace copy, or auto)`,
+      expect(forced.stderr).toContain(
+        `overlay workspaces cannot be had here: ${stateDir} has characters that mount options cannot carry`,
       );
+      expect(forced.stderr).toContain("use --workspace copy, or auto");
+      expect(forced.stdout).toBe("");
       const auto = expectCode(
         await own.run(["run", join(own.root, "plan.yaml"), "--json"], { cwd: repository, env }),
         0,
@@ -247,7 +249,7 @@ describe("places where nothing can run", () => {
     });
     expect(result.stdout).toContain("✗ a: refused to start: 1 cap is not enforced on this host");
     expect(result.stdout).toContain(
-      "disk: asked for 8 MiB, not enforced (the workspace is on no file system of its own)",
+      "disk: asked for 8 MiB, not enforced (the workspace is a copy in a volume of the engine, which has no size limit)",
     );
     // Refused before its command ran, not after.
     expect(readEvents(rig).filter(({ event }) => event.type === "sandbox-started")).toEqual([]);

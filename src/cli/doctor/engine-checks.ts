@@ -8,8 +8,7 @@ import {
 } from "../../sandbox/engine-setup.ts";
 import { type Engine, type EngineInfo, LABELS } from "../../sandbox/sandbox.ts";
 import { ensureToolbox } from "../../sandbox/toolbox.ts";
-import { probeOverlay } from "../../workspace/choose-driver.ts";
-import { probeDiskImage } from "../../workspace/overlay/disk-image.ts";
+import { probeDiskImage, probeOverlay } from "../../workspace/choose-driver.ts";
 import { DEFAULT_IMAGE } from "../commands/setup.ts";
 import type { CliContext } from "../context.ts";
 import { type DoctorCheck, failed, failedBy, passed, warned } from "./doctor-check.ts";
