@@ -1,6 +1,5 @@
 /** What a task can do with the one socket it has: speak for others, read what is not its own, wear the host out (rows D3, A10). */
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
@@ -10,13 +9,12 @@ import { createEcho, openRig } from "../integration/door/door-rig.ts";
 import { type CliResult, commitAll, createRepository, createRig } from "../support/bulkhead-cli.ts";
 import { endRig, hasEvent, readEvents, SMALL, waitFor, writePlan } from "../support/e2e-rig.ts";
 import { attack } from "./support/attack.ts";
+import { call, drip, exchange, post } from "./support/bus-wire.ts";
 import { type NaiveDoor, openNaiveDoor } from "./support/naive-door.ts";
 
 const CANARY = `canary-${randomBytes(8).toString("hex")}`;
 const MIB = 1024 ** 2;
 const NAIVE = "a socket that believes what it is told";
-/** Long enough for an answer that comes; what does not come in this time is taken not to. */
-const PATIENCE_MS = 1_500;
 
 interface Target {
   readonly socketPath: string;
@@ -33,42 +31,6 @@ let naive: NaiveDoor;
 let running: Promise<CliResult>;
 let open: Target;
 let guarded: Target;
-
-/** Sends bytes and gives what came back until the peer closed, `until` was seen, or the patience ended. */
-async function exchange(
-  socketPath: string,
-  bytes: string | readonly string[],
-  until: (received: string) => boolean = (received) => received.endsWith("\n"),
-  patienceMs = PATIENCE_MS,
-): Promise<{ received: string; stillOpen: boolean }> {
-  const socket = createConnection(socketPath);
-  let received = "";
-  let isClosed = false;
-  socket.setEncoding("utf8");
-  socket.on("data", (text: string) => {
-    received += text;
-  });
-  socket.on("error", () => undefined);
-  socket.on("close", () => {
-    isClosed = true;
-  });
-  await once(socket, "connect");
-  for (const part of typeof bytes === "string" ? [bytes] : bytes) {
-    if (isClosed) break;
-    if (!socket.write(part))
-      await Promise.race([once(socket, "drain"), once(socket, "close")]).catch(() => {});
-  }
-  const end = performance.now() + patienceMs;
-  while (!isClosed && !until(received) && performance.now() < end) await delay(20);
-  const stillOpen = !isClosed;
-  socket.destroy();
-  return { received, stillOpen };
-}
-
-const call = (method: string, params: object, id: number | null = 1) =>
-  `${JSON.stringify({ jsonrpc: "2.0", ...(id === null ? {} : { id }), method, params })}\n`;
-const post = (body: string, headers = "") =>
-  `POST /rpc HTTP/1.1\r\nHost: door\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
 
 /** The same act on both doors. */
 function onBoth<E>(
@@ -408,20 +370,3 @@ describe("bus", () => {
     succeeded: (stillOpen) => stillOpen,
   });
 });
-
-async function drip(socketPath: string): Promise<boolean> {
-  const socket = createConnection(socketPath);
-  let isClosed = false;
-  socket.on("error", () => undefined);
-  socket.on("close", () => {
-    isClosed = true;
-  });
-  socket.resume();
-  socket.write('{"jsonrpc"');
-  for (let index = 0; index < 20 && !isClosed; index += 1) {
-    socket.write("x");
-    await delay(50);
-  }
-  socket.destroy();
-  return !isClosed;
-}

@@ -8,7 +8,7 @@ const NO_COPY = { NoCopy: true } as NonNullable<Docker.MountSettings["VolumeOpti
 
 /** An image that the engine has, with git in it. */
 export async function testImage(): Promise<string> {
-  const wanted = [process.env["BULKHEAD_TEST_IMAGE"], "bulkhead/agent:latest", "bulkhead-dev:base"];
+  const wanted = [process.env["BULKHEAD_TEST_IMAGE"], "bulkhead/agent:latest"];
   const found = (await docker.listImages()).flatMap((image) => image.RepoTags ?? []);
   const image = wanted.find((tag) => tag !== undefined && found.includes(tag));
   if (image === undefined) throw new Error(`the engine has none of ${wanted.join(", ")}: npm run setup`);

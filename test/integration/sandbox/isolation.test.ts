@@ -48,8 +48,8 @@ describe("a sandbox", () => {
   });
 
   test("is uid and gid 10001 only, without capabilities, without new privileges, filtered", async () => {
-    const { stdout } = await rig.run(rig.spec(["sh", "-c", "id; cat /proc/self/status"]));
-    expect(stdout).toContain("uid=10001 gid=10001 groups=10001\n");
+    const { stdout } = await rig.run(rig.spec(["sh", "-c", "id -u; id -g; id -G; cat /proc/self/status"]));
+    expect(stdout).toContain("10001\n10001\n10001\nName:");
     for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) {
       expect(stdout).toMatch(new RegExp(`^${set}:\\t0{16}$`, "m"));
     }

@@ -15,7 +15,7 @@ import {
   type SandboxSpec,
 } from "../../../src/sandbox/sandbox.ts";
 
-export const IMAGE = process.env["BULKHEAD_TEST_IMAGE"] ?? "bulkhead-dev:base";
+export const IMAGE = process.env["BULKHEAD_TEST_IMAGE"] ?? "bulkhead/agent:latest";
 export const ENDPOINT = process.env["DOCKER_HOST"] ?? "unix:///var/run/docker.sock";
 export const MIB = 1024 * 1024;
 

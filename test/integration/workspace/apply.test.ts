@@ -2,72 +2,15 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import {
   type ApplyRequest,
   applyPatches,
   explainApplyRefusal,
 } from "../../../src/workspace/apply-patches.ts";
-import { gitText } from "../../../src/workspace/git.ts";
-import { integratePatches } from "../../../src/workspace/integrate-patches.ts";
-import { undoApply } from "../../../src/workspace/undo-apply.ts";
-import { type ApplyRig, createApplyRig, type RigOptions, stateOf, writeUserFile } from "./apply-rig.ts";
+import { type ApplyRig, type RigOptions, stateOf, writeUserFile } from "./apply-rig.ts";
 
-const rigs: ApplyRig[] = [];
-afterEach(() => {
-  for (const rig of rigs.splice(0)) rig.dispose();
-});
-
-async function rigWith(options?: RigOptions): Promise<ApplyRig> {
-  const rig = await createApplyRig(options);
-  rigs.push(rig);
-  return rig;
-}
-
-/** A change of every kind. */
-const ALL_KINDS = `
-sed -i 's/two/TWO/' a.txt; rm b.txt; rm -r dir; echo file > dir; printf '\\377\\0\\1' > bin; chmod -x run.sh; rm link; echo l > link
-mkdir -p new/deep; echo n > $'new/deep/odd\\nname "q"'; ln -s ../a.txt new/up; echo y > 'größe.txt'; echo raw > $'in\\xffvalid'; : > empty; mv .gitignore renamed
-`;
-
-async function integrated(
-  rig: ApplyRig,
-  script = ALL_KINDS,
-): Promise<{ parent: string; commit: string; tree: string }> {
-  const result = await integratePatches(rig.store.gitDir, rig.base, [await rig.patch("t1", script)]);
-  if (!result.ok) throw new Error("the patch conflicts with nothing, yet was refused");
-  return result.value;
-}
-
-function apply(
-  rig: ApplyRig,
-  change: ApplyRequest["integrated"],
-  options: Partial<Pick<ApplyRequest, "branch" | "dryRun">> = {},
-): ReturnType<typeof applyPatches> {
-  const { store, repository, journalDir } = rig;
-  return applyPatches({
-    store,
-    repository,
-    journalDir,
-    integrated: change,
-    branch: null,
-    dryRun: false,
-    ...options,
-  });
-}
-
-function undo(rig: ApplyRig, undoText: string, target = "worktree"): ReturnType<typeof undoApply> {
-  const { repository, journalDir } = rig;
-  return undoApply({ repository, journalDir, target, undo: undoText });
-}
-
-/** Tree of the index, and whether the work tree equals it. */
-function treeInPlace(rig: ApplyRig): { tree: string; unstaged: string } {
-  return {
-    tree: rig.sh("git write-tree").trim(),
-    unstaged: rig.sh("git diff --name-only; git ls-files -o --exclude-standard"),
-  };
-}
+import { apply, integrated, rigWith, treeInPlace, undo } from "./apply-steps.ts";
 
 describe("apply to the work tree", () => {
   test("every kind of change is staged, and undo restores all", async () => {
@@ -378,77 +321,5 @@ describe("killed half-way", () => {
     });
     await expect(failing).rejects.toThrow("the disk is full");
     expect(stateOf(rig)).toBe(before);
-  });
-});
-
-describe("apply to a branch", () => {
-  test("one commit per task with its message; the checkout is left alone; undo removes it", async () => {
-    const rig = await rigWith();
-    const first = await rig.patch("one", "echo 1 > f1");
-    const second = await rig.patch("two", "echo 2 > f2", first.commit);
-    const result = await integratePatches(rig.store.gitDir, rig.base, [first, second]);
-    if (!result.ok) throw new Error("refused");
-    writeUserFile(rig, "a.txt", "dirty\n");
-    const before = stateOf(rig);
-    const applied = await apply(rig, result.value, { branch: "agents/größe" });
-    expect(applied).toMatchObject({
-      ok: true,
-      value: { target: "refs/heads/agents/größe", files: ["f1", "f2"] },
-    });
-    expect(stateOf(rig)).toBe(before);
-    expect(rig.sh("git log --format=%s%n%b --reverse main..agents/größe")).toBe(
-      "Do one\nBulkhead-Task: one\n\nDo two\nBulkhead-Task: two\n\n",
-    );
-    expect(rig.sh("git fsck --no-dangling 2>&1")).toBe("");
-    for (const [branch, reason] of [
-      ["agents/größe", "branch-exists"],
-      ["agents", "branch-exists"],
-      ["-x", "branch-name"],
-      ["a..b", "branch-name"],
-    ]) {
-      expect(await apply(rig, result.value, { branch: branch ?? "" })).toEqual({
-        ok: false,
-        error: { reason, files: [branch] },
-      });
-    }
-    if (!applied.ok) return;
-    rig.sh("git worktree add -q ../other agents/größe");
-    expect(await undo(rig, applied.value.undo, applied.value.target)).toMatchObject({
-      error: { reason: "checked-out" },
-    });
-    rig.sh("git worktree remove ../other");
-    expect(await undo(rig, applied.value.undo, applied.value.target)).toEqual({ ok: true, value: null });
-    expect(rig.sh("git branch --format='%(refname:short)'")).toBe("main\n");
-  });
-});
-
-describe("integrate", () => {
-  test("siblings are merged, what dependencies share counts once, contained patches make no commit", async () => {
-    const rig = await rigWith();
-    const a = await rig.patch("a", "sed -i 's/one/ONE/' a.txt");
-    const b = await rig.patch("b", "sed -i 's/eight/EIGHT/' a.txt; rm b.txt");
-    const c = await rig.patch("c", "echo c > c.txt", a.commit);
-    const same = await rig.patch("same", "sed -i 's/one/ONE/' a.txt");
-    const result = await integratePatches(rig.store.gitDir, rig.base, [a, b, c, same]);
-    if (!result.ok) throw new Error("refused");
-    const log = await gitText(rig.store.gitDir, [
-      "log",
-      "--format=%s",
-      "--reverse",
-      `${rig.base}..${result.value.commit}`,
-    ]);
-    expect(log).toBe("Do a\nDo b\nDo c");
-    expect(await gitText(rig.store.gitDir, ["show", `${result.value.commit}:a.txt`])).toContain("ONE\ntwo");
-    const again = await integratePatches(rig.store.gitDir, rig.base, [a, b, c, same]);
-    expect(again).toEqual(result);
-    const clash = await rig.patch("clash", "sed -i 's/one/eins/' a.txt");
-    expect(await integratePatches(rig.store.gitDir, rig.base, [a, clash])).toEqual({
-      ok: false,
-      error: { taskId: "clash", files: ["a.txt"] },
-    });
-    expect(await integratePatches(rig.store.gitDir, rig.base, [])).toMatchObject({
-      ok: true,
-      value: { commit: rig.base },
-    });
   });
 });

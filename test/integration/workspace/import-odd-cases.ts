@@ -211,7 +211,7 @@ export const ODD_CASES: readonly ImportCase[] = [
     change: (w) => {
       sh(
         w,
-        `mkdir .GIT 'git~1' '.git ' $'.g\\u200cit'; echo x > .GIT/config; echo x > 'git~1/config'; echo x > '.git /config'; echo x > $'.g\\u200cit/config'; echo x > 'a\\.git'`,
+        `mkdir .GIT 'git~1' '.git ' $'.g\\xe2\\x80\\x8cit'; echo x > .GIT/config; echo x > 'git~1/config'; echo x > '.git /config'; echo x > $'.g\\xe2\\x80\\x8cit/config'; echo x > 'a\\.git'`,
       );
     },
     expect: {
