@@ -1,8 +1,6 @@
+import { AGENT_UID } from "../model/agent-user.ts";
 import { LABELS, type MountSpec, type SandboxSpec } from "../sandbox/sandbox.ts";
 import type { AttemptRequest } from "./executor.ts";
-
-/** uid and gid of the agent inside every container (the image's user `agent`; no passwd entry is needed). */
-export const AGENT_UID = 10_001;
 
 /** Where things are inside. */
 export const INSIDE = {

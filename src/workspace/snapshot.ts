@@ -1,3 +1,4 @@
+import { AGENT_UID } from "../model/agent-user.ts";
 import type { Failure } from "../model/failure.ts";
 import { ok, type Result } from "../util/result.ts";
 import {
@@ -14,9 +15,6 @@ import { ensureParentLayer } from "./parent-layer.ts";
 import { type TakenSubmodules, takeSubmodules } from "./take-submodules.ts";
 import type { ObjectStore, Snapshot, SnapshotRequest } from "./workspace.ts";
 import { readWorktreeInclude, WORKTREE_INCLUDE } from "./worktree-include.ts";
-
-/** uid of the agent inside; the images have it. */
-export const AGENT_UID = 10001;
 
 /** Makes the snapshot half of an object store. */
 export function createSnapshots(options: {

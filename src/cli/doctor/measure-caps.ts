@@ -5,9 +5,11 @@
  * Theory of operation: three lanes run side by side, since what they load differs: the processor; the disk's rates, one after the
  * other; and what is over at once. Each probe is a container of its own with small caps, so that one table takes about ten seconds.
  */
+
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { AGENT_UID } from "../../model/agent-user.ts";
 import type { CapReport, Caps } from "../../model/caps.ts";
 import { type AttemptKey, formatRunId, taskIdSchema } from "../../model/ids.ts";
 import { explainFailure } from "../../observe/explain-failure.ts";
@@ -112,7 +114,7 @@ function specOf(probe: Probe, key: AttemptKey, image: string, workspace: Workspa
     argv: ["sh", "-c", `sleep 0.3; ${probe.script}`],
     stdinPath: null,
     env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: "/home/agent", LANG: "C.UTF-8" },
-    uid: 10_001,
+    uid: AGENT_UID,
     workingDir: workspace === null ? "/tmp" : target,
     mounts: workspace === null ? [] : [{ type: "volume", volume: workspace.volume, target, readOnly: false }],
     caps,

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import { AGENT_UID } from "../../model/agent-user.ts";
 import type { CapReport, Caps } from "../../model/caps.ts";
 import { formatRunId, taskIdSchema } from "../../model/ids.ts";
 import { explainFailure } from "../../observe/explain-failure.ts";
@@ -103,7 +104,7 @@ function probeSpec(info: EngineInfo, image: string, toolbox: Toolbox, context: C
     argv: ["/opt/bulkhead/bin/node", "-e", INSIDE],
     stdinPath: null,
     env: { PATH: "/opt/bulkhead/bin:/usr/bin:/bin", HOME: "/tmp", LANG: "C.UTF-8" },
-    uid: 10_001,
+    uid: AGENT_UID,
     workingDir: "/",
     // Paths of this machine mean nothing to an engine elsewhere.
     mounts: [{ type: "bind", source: toolbox.dir, target: "/opt/bulkhead", readOnly: true }],
@@ -130,9 +131,9 @@ function judgeAnswer(said: string): readonly DoctorCheck[] {
   const { uid, node, interfaces } = answer.data;
   const foreign = interfaces.filter((name) => name !== "lo");
   return [
-    uid === 10_001
+    uid === AGENT_UID
       ? passed("container", `runs as uid ${uid} with Node ${node}`)
-      : failed("container", `runs as uid ${uid} instead of 10001`, "report this as a bug"),
+      : failed("container", `runs as uid ${uid} instead of ${AGENT_UID}`, "report this as a bug"),
     foreign.length === 0
       ? passed("network", "no interface but lo inside")
       : failed(

@@ -4,11 +4,11 @@
  * `git status` inside hashes every file once. The engine has no limit for a volume's size: `diskCap` is `none`.
  */
 import { Readable } from "node:stream";
+import { AGENT_UID } from "../../model/agent-user.ts";
 import { formatAttempt } from "../../model/ids.ts";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { Clock } from "../../util/clock.ts";
 import { importFromTar } from "../import/tar-import.ts";
-import { AGENT_UID } from "../snapshot.ts";
 import { volumeName } from "../volume-name.ts";
 import type { OpenRequest, VolumePort, Workspace, WorkspaceDriver } from "../workspace.ts";
 import { packLayers } from "./pack-layers.ts";

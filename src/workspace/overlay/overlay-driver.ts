@@ -10,6 +10,7 @@
  */
 import { access, chown, mkdir, opendir } from "node:fs/promises";
 import { join } from "node:path";
+import { AGENT_UID } from "../../model/agent-user.ts";
 import { formatAttempt } from "../../model/ids.ts";
 import { RunnerError } from "../../model/runner-error.ts";
 import type { Clock } from "../../util/clock.ts";
@@ -17,7 +18,6 @@ import { importNothing } from "../import/empty-import.ts";
 import { importFromOverlay } from "../import/overlay-import.ts";
 import { removeTree } from "../remove-tree.ts";
 import { runSteps } from "../run-steps.ts";
-import { AGENT_UID } from "../snapshot.ts";
 import { volumeName } from "../volume-name.ts";
 import type { OpenRequest, VolumePort, Workspace, WorkspaceDriver } from "../workspace.ts";
 import { closeDiskImage, createDiskImage, imagePaths } from "./disk-image.ts";
